@@ -1,0 +1,1 @@
+//! A chart: load, values, capabilities, render to manifests.

@@ -1,0 +1,11 @@
+//! What both hulls need of an API server: which resource a kind is, applying and deleting objects
+//! safely, watching them cheaply, telling whether they are ready, and the conditions that say so.
+//!
+//! This crate knows no Helm.
+
+pub mod apply;
+pub mod conditions;
+pub mod mapper;
+pub mod readiness;
+pub mod redact;
+pub mod watch;

@@ -1,0 +1,1 @@
+//! The Go template language: lex, parse, compile, run; values; printf.

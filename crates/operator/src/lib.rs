@@ -1,0 +1,1 @@
+//! The toolkit: manager, watches.yaml, the chart reconciler, the surface for native reconcilers.

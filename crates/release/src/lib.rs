@@ -1,0 +1,1 @@
+//! A release: record, storage, plan, drive, history.

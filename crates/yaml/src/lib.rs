@@ -1,0 +1,1 @@
+//! YAML and JSON exactly as Helm reads and prints them.

@@ -1,0 +1,2 @@
+//! The operator that a user edits.
+fn main() {}
