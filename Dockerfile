@@ -1,0 +1,29 @@
+# The operator's image: one binary, the charts and watches.yaml. With docker,
+# podman or buildah: `make docker-build IMG=... [BUILDER_IMAGE=...] [BASE_IMAGE=...]`.
+# Binary and base must fit: the builder's libc may not be newer than the base's.
+ARG BUILDER_IMAGE=docker.io/library/rust:1.95-slim-bookworm
+ARG BASE_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${BUILDER_IMAGE} AS builder
+WORKDIR /src
+# Dependencies and Catamaran itself first, with an empty operator: this layer
+# stays as it is while only src/, the charts or watches.yaml change. (A cache
+# mount would do the same, but only where there is BuildKit.)
+COPY Cargo.toml Cargo.lock ./
+COPY crates crates
+RUN mkdir src && echo 'fn main() {}' > src/main.rs && \
+    cargo build --release --locked --bin memcached-operator && \
+    rm -r src
+COPY src src
+# cargo goes by the time of a file, and the empty main.rs was younger.
+RUN touch src/main.rs && \
+    cargo build --release --locked --bin memcached-operator
+
+FROM ${BASE_IMAGE}
+WORKDIR /opt/operator
+COPY --from=builder /src/target/release/memcached-operator ./
+COPY watches.yaml ./
+COPY helm-charts helm-charts
+# By number, so that runAsNonRoot can be checked: distroless' user nonroot.
+USER 65532:65532
+ENTRYPOINT ["/opt/operator/memcached-operator"]

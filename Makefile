@@ -1,0 +1,174 @@
+# Everything a person or CI does with this project. `make` alone explains it.
+
+# --- what may be set: make deploy IMG=registry.example.com/operator:v1 --------
+
+# The operator's image; a digest (name@sha256:...) does as well as a tag.
+IMG ?= controller:latest
+# docker, podman or buildah: the first that is there and answers.
+CONTAINER_TOOL ?= $(or $(shell for tool in docker podman buildah; do \
+	$$tool info >/dev/null 2>&1 && echo $$tool && break; done),docker)
+# Images to build with and upon; empty means the defaults of the Dockerfile.
+BUILDER_IMAGE ?=
+BASE_IMAGE ?=
+# More flags for the image build, such as --platform or --no-cache.
+BUILD_FLAGS ?=
+
+KUBECTL ?= kubectl
+# true: it is no error if what is to be deleted is not there.
+ignore-not-found ?= false
+# How long uninstall and undeploy wait for resources to be cleaned up.
+delete-timeout ?= 2m
+
+CARGO ?= cargo
+# Which tests: make test TESTARGS='-p catamaran-chart coalesce'
+TESTARGS ?= --workspace --no-fail-fast
+# Simulated nodes of `make demo` and `make dev`.
+NODES ?= 2
+
+# --- how the recipes run -------------------------------------------------------
+
+# A failure anywhere in a pipeline fails the recipe.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+# In the order typed: `make -j docker-build docker-push deploy` must not deploy
+# first. cargo itself uses all cores.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+# A cluster that lives as long as the command behind the dashes.
+LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
+SCRIPTS = .ci/run $(wildcard hack/*.sh)
+
+# Puts the pinned tools first on the PATH of the rest of the recipe. In two
+# steps, because a failure inside eval's argument would go unnoticed.
+WITH_TOOLS = tools=$$(hack/tools.sh env) && eval "$$tools"
+
+##@ General
+
+.PHONY: help
+help: ## Show this text.
+	@awk 'BEGIN { FS = ":.*##"; print "\nUsage:\n  make \033[36m<target>\033[0m" } \
+		/^[a-zA-Z0-9_-]+:.*##/ { printf "  \033[36m%-14s\033[0m %s\n", $$1, $$2 } \
+		/^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(firstword $(MAKEFILE_LIST)) \
+		| if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi
+
+.PHONY: demo
+demo: localcluster ## See it work: a cluster of its own, both samples, a scale, the deletion.
+	$(CARGO) build --bin memcached-operator
+	@$(WITH_TOOLS) && OPERATOR=$(DEBUG_DIR)/memcached-operator $(LOCALCLUSTER) hack/demo.sh
+
+.PHONY: dev
+dev: localcluster ## Leave a cluster up, CRDs installed, for your own kubectl. Ctrl-C ends it.
+	@$(WITH_TOOLS) && $(LOCALCLUSTER) hack/dev.sh
+
+.PHONY: localcluster
+localcluster:
+	$(CARGO) build --package catamaran-localcluster --bins
+
+.PHONY: clean
+clean: ## Delete what was built. The pinned tools stay in their cache.
+	$(CARGO) clean
+
+##@ Development
+
+.PHONY: tools
+tools: ## Find or build the pinned control plane, kubectl, kwok, helm 4 and helm 3.
+	@hack/tools.sh
+
+.PHONY: build
+build: manifests ## Build the operator.
+	$(CARGO) build --release --bin memcached-operator
+
+.PHONY: run
+run: ## Run the operator here, against the cluster of $KUBECONFIG.
+	$(CARGO) run --bin memcached-operator -- --watches-file watches.yaml
+
+.PHONY: manifests
+manifests: ## Write the CRDs of the native kinds, from the Rust types, into config/crd/bases.
+	$(CARGO) run --bin crdgen -- config/crd/bases
+
+.PHONY: generate
+generate: manifests ## The same: Rust's derives stand in for generated deep copies.
+	@echo "generate: nothing else to do, the code a type needs is derived when it is compiled"
+
+.PHONY: fmt
+fmt: ## Format all Rust code.
+	$(CARGO) fmt --all
+
+.PHONY: lint
+lint: lint-fmt lint-clippy lint-crds lint-scripts deny ## Check formatting, code, CRDs, scripts and dependencies.
+
+.PHONY: lint-fmt
+lint-fmt:
+	$(CARGO) fmt --all --check
+
+.PHONY: lint-clippy
+lint-clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: lint-crds
+lint-crds:
+	hack/check-crds.sh
+
+.PHONY: lint-scripts
+lint-scripts:
+	@if command -v shellcheck >/dev/null; then \
+		echo "shellcheck $(SCRIPTS)"; shellcheck $(SCRIPTS); \
+	else echo "lint: SKIPPED shellcheck, which is not installed"; fi
+
+.PHONY: deny
+deny: ## Check licences, advisories and sources of dependencies, if cargo-deny is there.
+	@if command -v cargo-deny >/dev/null; then \
+		echo "cargo-deny check"; cargo-deny --workspace check; \
+	else echo "deny: SKIPPED, cargo-deny is not installed (cargo install --locked cargo-deny)"; fi
+
+.PHONY: test
+test: ## Run all tests, on a real control plane of their own.
+	$(CARGO) build --workspace --bins
+	@$(WITH_TOOLS) && set -x && $(CARGO) test $(TESTARGS)
+
+##@ Image
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_TOOL).
+	$(CONTAINER_TOOL) build --tag $(IMG) \
+		$(if $(BUILDER_IMAGE),--build-arg BUILDER_IMAGE=$(BUILDER_IMAGE)) \
+		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
+		$(BUILD_FLAGS) .
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+##@ Deployment
+
+.PHONY: install
+install: manifests ## Install the CRDs into the cluster of $KUBECONFIG.
+	$(KUBECTL) apply -k config/crd
+
+.PHONY: uninstall
+uninstall: manifests ## Delete the CRDs, and with them all resources of these kinds.
+	@$(delete_crds)
+
+.PHONY: deploy
+deploy: manifests ## Deploy CRDs, RBAC and the operator with image IMG.
+	$(KUBECTL) kustomize config/default | sed 's|image: controller:latest$$|image: $(IMG)|' | $(KUBECTL) apply -f -
+
+# The kinds go first, while the operator is there to clean up after them. What
+# is left then lacks the CRDs, hence the second --ignore-not-found.
+.PHONY: undeploy
+undeploy: manifests ## Delete everything that deploy made, and all resources of these kinds.
+	@$(delete_crds)
+	$(KUBECTL) delete --ignore-not-found=true --timeout=$(delete-timeout) -k config/default
+
+# Deleting a CRD deletes its resources, and waits until the operator has done
+# what their finalizers ask for: without an operator that would be for ever.
+define delete_crds
+	set -x; \
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) --timeout=$(delete-timeout) -k config/crd || { \
+		{ set +x; } 2>/dev/null; \
+		echo "If resources are left whose finalizers nobody serves: start the operator (make run) and try again with ignore-not-found=true." >&2; \
+		exit 1; \
+	}
+endef
