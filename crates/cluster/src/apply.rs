@@ -1,1 +1,427 @@
-//! (in the making)
+//! Writing objects: claim, apply, delete; and why a write was refused.
+//!
+//! Objects are plain JSON on the wire: a typed struct would drop the fields it does not know.
+//! Every call is under a timeout, as kube's default client waits for ever for an answer. No error
+//! says more of an object than who it is (see [`crate::redact`]).
+//!
+//! The client handed in should not retry by itself (`Config::default_retry = false`): a POST or a
+//! claim whose answer was lost would be sent again and meet its own work as a stranger's.
+
+use std::fmt;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams,
+    PostParams, Preconditions, PropagationPolicy, ValidationDirective,
+};
+use kube::core::{Request, Resource, Status};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use crate::redact;
+
+/// How long one request may take unless [`Applier::timeout`] says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The precondition that no existing object fulfils: an apply with it creates or fails.
+const NEVER_THERE: &str = "1";
+
+/// Which object a request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The resource that serves its kind, as [`crate::mapper::Mapper`] found it.
+    pub resource: ApiResource,
+    /// Its namespace; `None` for a cluster-scoped one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.resource.kind, self.name)?;
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace \"{namespace}\""),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a request did not do what it should, in classes that a caller can act upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// A claim or creation met an object that is there already.
+    AlreadyExists,
+    /// Somebody else changed or owns it: a field manager, a version or uid that is not the expected one.
+    Conflict,
+    /// We may not do this (RBAC), or admission or a quota refuses it.
+    Forbidden,
+    /// The object is not there.
+    NotFound,
+    /// The API server refuses the object as it is.
+    Invalid,
+    /// Nothing can be created in its namespace any more.
+    NamespaceTerminating,
+    /// The namespace does not exist.
+    NamespaceNotFound,
+    /// No answer in time: it may have been done or not.
+    Timeout,
+    /// The API server or the way to it is out of order (5xx, 429, connection): it may have been done or not.
+    Unavailable,
+    /// Anything else.
+    Other,
+}
+
+impl FailureKind {
+    /// Whether the same request may well succeed later without anybody changing anything.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Conflict | Self::Timeout | Self::Unavailable)
+    }
+}
+
+/// A request about one object that failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot {verb} {target}: {message}")]
+pub struct ApplyError {
+    /// The class of failure.
+    pub kind: FailureKind,
+    /// What was tried: `apply`, `get`, `delete`, `create`, `update`, `list`.
+    pub verb: &'static str,
+    /// Which object, as people write it.
+    pub target: String,
+    /// The API server's words, without any content of a Secret.
+    pub message: String,
+}
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// Accepted; the object is gone, or ends when its finalizers are done.
+    Started,
+    /// It was gone already.
+    AlreadyGone,
+    /// There is another object of that name now (another uid): left alone.
+    Replaced,
+}
+
+/// Reads and writes objects in the name of one field manager; cheap to clone.
+#[derive(Clone)]
+pub struct Applier {
+    client: Client,
+    manager: String,
+    validation: ValidationDirective,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Applier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Applier")
+            .field("manager", &self.manager)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Applier {
+    /// Applies as `manager`, with strict field validation.
+    pub fn new(client: Client, manager: impl Into<String>) -> Self {
+        Self {
+            client,
+            manager: manager.into(),
+            validation: ValidationDirective::Strict,
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+
+    /// How the API server treats fields that it does not know.
+    #[must_use]
+    pub fn validation(mut self, validation: ValidationDirective) -> Self {
+        self.validation = validation;
+        self
+    }
+
+    /// How long one request may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Creates the object, or fails with [`FailureKind::AlreadyExists`] and leaves what is there
+    /// untouched, in one request and without reading first.
+    ///
+    /// A forced server-side apply with `metadata.resourceVersion: "1"`: no object ever has that
+    /// version, so the API server answers 201 where there is none and 409 where there is one.
+    pub async fn claim(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        let mut claim = object.clone();
+        if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), NEVER_THERE.into());
+        }
+        self.patch(target, &claim, false).await.map_err(|mut error| {
+            if error.kind == FailureKind::Conflict {
+                error.kind = FailureKind::AlreadyExists;
+            }
+            error
+        })
+    }
+
+    /// Server-side apply with force: our manager owns every field of `object` afterwards. Creates
+    /// the object where there is none.
+    pub async fn apply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        self.patch(target, object, false).await
+    }
+
+    /// What [`Applier::apply`] would make of the object, without storing it.
+    pub async fn dry_run(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        self.patch(target, object, true).await
+    }
+
+    async fn patch(
+        &self,
+        target: &Target,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<Value, ApplyError> {
+        let mut params =
+            PatchParams::apply(&self.manager).force().validation(self.validation.clone());
+        params.dry_run = dry_run;
+        let request = path(target, "apply")?.patch(&target.name, &params, &Patch::Apply(object));
+        self.send(target, "apply", request).await
+    }
+
+    /// The object as it is now (a quorum read), or `None`.
+    pub async fn get(&self, target: &Target) -> Result<Option<Value>, ApplyError> {
+        let request = path(target, "get")?.get(&target.name, &GetParams::default());
+        match self.send(target, "get", request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.kind == FailureKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// POST: fails with [`FailureKind::AlreadyExists`] where there is one.
+    pub async fn create(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        let request = path(target, "create")?.create(&self.post(), bytes(object));
+        self.send(target, "create", request).await
+    }
+
+    /// PUT: fails with [`FailureKind::Conflict`] where `object` carries a resource version that is
+    /// not the current one any more.
+    pub async fn replace(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        let request = path(target, "update")?.replace(&target.name, &self.post(), bytes(object));
+        self.send(target, "update", request).await
+    }
+
+    /// The objects of a resource that carry these labels, from one namespace.
+    pub async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<Vec<Value>, ApplyError> {
+        let target = Target {
+            resource: resource.clone(),
+            namespace: Some(namespace.to_owned()),
+            name: labels.to_owned(),
+        };
+        check(&target, "list", namespace)?;
+        let params = ListParams::default().labels(labels);
+        let request =
+            Request::new(DynamicObject::url_path(resource, Some(namespace))).list(&params);
+        let mut list = self.send(&target, "list", request).await?;
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Deletes the object if it is still the one with this uid.
+    pub async fn delete(
+        &self,
+        target: &Target,
+        uid: &str,
+        propagation: PropagationPolicy,
+    ) -> Result<Deletion, ApplyError> {
+        let params = DeleteParams {
+            propagation_policy: Some(propagation),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        let request = path(target, "delete")?.delete(&target.name, &params);
+        match self.send(target, "delete", request).await {
+            Ok(_) => Ok(Deletion::Started),
+            Err(error) if error.kind == FailureKind::NotFound => Ok(Deletion::AlreadyGone),
+            Err(error) if error.kind == FailureKind::Conflict => Ok(Deletion::Replaced),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn post(&self) -> PostParams {
+        PostParams { dry_run: false, field_manager: Some(self.manager.clone()) }
+    }
+
+    async fn send(
+        &self,
+        target: &Target,
+        verb: &'static str,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Value, ApplyError> {
+        let failed = |kind, message| ApplyError { kind, verb, target: target.to_string(), message };
+        let request = request.map_err(|error| failed(FailureKind::Invalid, error.to_string()))?;
+        match timeout(self.timeout, self.client.request::<Value>(request)).await {
+            Ok(Ok(object)) => Ok(object),
+            Ok(Err(kube::Error::Api(status))) => {
+                let message =
+                    redact::server_message(&target.resource.group, &target.resource.kind, &status);
+                Err(failed(classify(&status), message))
+            }
+            // Serde's messages quote what they read.
+            Ok(Err(kube::Error::SerdeError(_))) => {
+                Err(failed(FailureKind::Unavailable, "the answer is not valid JSON".to_owned()))
+            }
+            Ok(Err(error)) => Err(failed(FailureKind::Unavailable, error.to_string())),
+            Err(_) => Err(failed(
+                FailureKind::Timeout,
+                format!("no answer within {} s", self.timeout.as_secs_f32()),
+            )),
+        }
+    }
+}
+
+fn bytes(object: &Value) -> Vec<u8> {
+    object.to_string().into_bytes()
+}
+
+/// The path of a target's collection; names that would lead elsewhere are refused.
+fn path(target: &Target, verb: &'static str) -> Result<Request, ApplyError> {
+    check(target, verb, &target.name)?;
+    if let Some(namespace) = &target.namespace {
+        check(target, verb, namespace)?;
+    }
+    Ok(Request::new(DynamicObject::url_path(&target.resource, target.namespace.as_deref())))
+}
+
+/// Names come from charts: `../x` or `a?force=true` must not become another request. This is the
+/// API server's own least rule for names (no `/`, no `%`, not `.` or `..`) and what URLs reserve.
+fn check(target: &Target, verb: &'static str, name: &str) -> Result<(), ApplyError> {
+    let allowed = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | ':' | '~' | '@' | '$' | '+' | '!')
+    };
+    if !name.is_empty() && name != "." && name != ".." && name.chars().all(allowed) {
+        return Ok(());
+    }
+    let message = if name.is_empty() {
+        "it has no name".to_owned()
+    } else {
+        format!("{name:?} is not a possible name")
+    };
+    Err(ApplyError { kind: FailureKind::Invalid, verb, target: target.to_string(), message })
+}
+
+fn classify(status: &Status) -> FailureKind {
+    let about_namespace =
+        status.details.as_ref().is_some_and(|details| details.kind == "namespaces");
+    let terminating = status
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .any(|cause| cause.reason == "NamespaceTerminating");
+    match (status.code, status.reason.as_str()) {
+        _ if terminating => FailureKind::NamespaceTerminating,
+        (409, "AlreadyExists") => FailureKind::AlreadyExists,
+        (409, _) => FailureKind::Conflict,
+        (401 | 403, _) => FailureKind::Forbidden,
+        (404, _) if about_namespace => FailureKind::NamespaceNotFound,
+        (404 | 410, _) => FailureKind::NotFound,
+        (400 | 413 | 415 | 422, _) => FailureKind::Invalid,
+        // Server-side apply answers 500 to what does not fit the kind's schema.
+        (500, _) if redact::is_schema_mismatch(status) => FailureKind::Invalid,
+        (429 | 500..=599, _) => FailureKind::Unavailable,
+        _ => FailureKind::Other,
+    }
+}
+
+/// An object's metadata, or an empty map.
+pub fn metadata(object: &Value) -> &Map<String, Value> {
+    static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
+    object.get("metadata").and_then(Value::as_object).unwrap_or_else(|| EMPTY.get_or_init(Map::new))
+}
+
+/// A string of an object's metadata, such as `uid`; empty where it is missing.
+pub fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
+    metadata(object).get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(value: Value) -> Status {
+        serde_json::from_value(value).expect("a Status")
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        for (expected, value) in [
+            (FailureKind::AlreadyExists, json!({"code": 409, "reason": "AlreadyExists"})),
+            (FailureKind::Conflict, json!({"code": 409, "reason": "Conflict"})),
+            (FailureKind::Forbidden, json!({"code": 403, "reason": "Forbidden"})),
+            (
+                FailureKind::NamespaceTerminating,
+                json!({"code": 403, "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}),
+            ),
+            (
+                FailureKind::NotFound,
+                json!({"code": 404, "reason": "NotFound", "details": {"kind": "secrets"}}),
+            ),
+            (
+                FailureKind::NamespaceNotFound,
+                json!({"code": 404, "reason": "NotFound", "details": {"kind": "namespaces"}}),
+            ),
+            (FailureKind::Invalid, json!({"code": 422, "reason": "Invalid"})),
+            (FailureKind::Invalid, json!({"code": 400, "reason": "BadRequest"})),
+            (
+                FailureKind::Invalid,
+                json!({"code": 500, "message": "failed to create typed patch object (ns/a; /v1, Kind=Secret): .x: field not declared in schema"}),
+            ),
+            (
+                FailureKind::Unavailable,
+                json!({"code": 500, "reason": "InternalError", "message": "etcdserver: request timed out"}),
+            ),
+            (FailureKind::Unavailable, json!({"code": 503})),
+            (FailureKind::Unavailable, json!({"code": 429, "reason": "TooManyRequests"})),
+            (FailureKind::Other, json!({"code": 405, "reason": "MethodNotAllowed"})),
+        ] {
+            assert_eq!(classify(&status(value.clone())), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_lead_to_another_request() {
+        let gvk = kube::core::GroupVersionKind::gvk("", "v1", "ConfigMap");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "configmaps");
+        for (name, namespace) in [
+            ("", "ns"),
+            ("..", "ns"),
+            ("a/b", "ns"),
+            ("a?dryRun=All", "ns"),
+            ("a", "n/s"),
+            ("a%2fb", "ns"),
+        ] {
+            let target = Target {
+                resource: resource.clone(),
+                namespace: Some(namespace.to_owned()),
+                name: name.to_owned(),
+            };
+            assert!(path(&target, "get").is_err(), "{name:?} {namespace:?}");
+        }
+        let target = Target { resource, namespace: None, name: "system:node-reader.v1".to_owned() };
+        assert!(path(&target, "get").is_ok());
+    }
+}

@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod conditions;
 pub mod mapper;
+pub mod observed;
 pub mod readiness;
 pub mod redact;
 pub mod watch;

@@ -1,1 +1,331 @@
-//! (in the making)
+//! One watch, followed for ever by one task, with a back-off of its own.
+//!
+//! kube's `Controller` joins all watches behind one back-off, so that one missing kind delays every
+//! other; its shared streams lose deletes. Here each watch is a future that a caller spawns: errors
+//! stay inside it, and what it learns goes into a [`Store`] and, as a [`Change`], to the caller.
+//! Objects are decoded, projected into what the caller needs, and dropped.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::PartialObjectMeta;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// The namespace; `None` for a cluster-scoped object.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// The key of the object with this metadata.
+    pub fn of(meta: &ObjectMeta) -> Self {
+        Self { namespace: meta.namespace.clone(), name: meta.name.clone().unwrap_or_default() }
+    }
+}
+
+impl std::fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// What the API server is asked to send.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The resource, from discovery.
+    pub resource: ApiResource,
+    /// One namespace, or all.
+    pub namespace: Option<String>,
+    /// A label selector in the form of `kubectl -l`; `None` is everything.
+    pub selector: Option<String>,
+    /// Whole objects or their metadata alone.
+    pub content: Content,
+}
+
+/// How much of each object crosses the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The whole object.
+    Full,
+    /// Metadata alone: [`DynamicObject::data`] is null.
+    Metadata,
+}
+
+/// What happened to an object, as far as its projection goes.
+#[derive(Debug)]
+pub enum Change<P> {
+    /// The object is there, new or with another resourceVersion than before.
+    Seen {
+        /// Which object.
+        key: ObjectKey,
+        /// Its projection before, if it was known.
+        before: Option<Arc<P>>,
+        /// Its projection now.
+        now: Arc<P>,
+        /// True while a (re)list is read: such work may wait behind live changes.
+        listed: bool,
+    },
+    /// The object is gone; also told when it vanished while the watch was down.
+    Gone {
+        /// Which object.
+        key: ObjectKey,
+        /// Its last known projection.
+        last: Arc<P>,
+    },
+}
+
+/// Why a watch does not deliver at present.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    /// HTTP status of the API server's answer, if it gave one.
+    pub code: Option<u16>,
+    /// The error, for logs.
+    pub message: String,
+    /// When the next attempt will be made.
+    pub retry_in: Duration,
+}
+
+/// The projections of all objects of a watch, shared between the watch and its readers.
+#[derive(Debug)]
+pub struct Store<P> {
+    objects: RwLock<HashMap<ObjectKey, Entry<P>>>,
+    synced: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Entry<P> {
+    version: String,
+    value: Arc<P>,
+}
+
+impl<P> Default for Store<P> {
+    fn default() -> Self {
+        Self { objects: RwLock::default(), synced: watch::Sender::new(false) }
+    }
+}
+
+impl<P> Store<P> {
+    /// The projection of one object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<P>> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects.get(key).map(|entry| entry.value.clone())
+    }
+
+    /// All projections that `keep` likes, with their keys.
+    pub fn filter(&self, keep: impl Fn(&P) -> bool) -> Vec<(ObjectKey, Arc<P>)> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects
+            .iter()
+            .filter(|(_, entry)| keep(&entry.value))
+            .map(|(key, entry)| (key.clone(), entry.value.clone()))
+            .collect()
+    }
+
+    /// Whether the first list has been read to its end.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Returns when the first list has been read to its end.
+    pub async fn synced(&self) {
+        // The sender lives as long as `self`: waiting cannot fail.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    fn insert(&self, key: ObjectKey, version: &str, value: P, listed: bool) -> Option<Change<P>> {
+        let now = Arc::new(value);
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let before =
+            objects.insert(key.clone(), Entry { version: version.to_owned(), value: now.clone() });
+        if before.as_ref().is_some_and(|entry| entry.version == version) {
+            return None; // a relist told what was known already
+        }
+        Some(Change::Seen { key, before: before.map(|entry| entry.value), now, listed })
+    }
+
+    fn remove(&self, key: &ObjectKey) -> Option<Change<P>> {
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let last = objects.remove(key)?;
+        Some(Change::Gone { key: key.clone(), last: last.value })
+    }
+
+    fn keys(&self) -> HashSet<ObjectKey> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects.keys().cloned().collect()
+    }
+}
+
+/// Follows a watch until the returned future is dropped.
+///
+/// `project` reduces each object; `on_change` is told of every change after the store has it and must
+/// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and up
+/// to a minute where the kind is missing or forbidden.
+pub async fn follow<P>(
+    client: Client,
+    target: Target,
+    store: Arc<Store<P>>,
+    project: impl Fn(DynamicObject) -> P,
+    on_change: impl Fn(Change<P>),
+    on_trouble: impl Fn(&Trouble),
+) {
+    let mut config = watcher::Config::default();
+    if let Some(selector) = &target.selector {
+        config = config.labels(selector);
+    }
+    let mut follower = Follower { store: &store, project, on_change, listed: None };
+    let mut backoff = Backoff::default();
+    match target.content {
+        Content::Full => {
+            let mut stream = pin!(watcher::watcher(api::<DynamicObject>(client, &target), config));
+            while let Some(event) = stream.next().await {
+                match event {
+                    Ok(event) => follower.event(event, &mut backoff, |object| object),
+                    Err(error) => backoff.pause(&error, &on_trouble).await,
+                }
+            }
+        }
+        Content::Metadata => {
+            let api = api::<PartialObjectMeta<DynamicObject>>(client, &target);
+            let mut stream = pin!(watcher::watcher(api, config));
+            while let Some(event) = stream.next().await {
+                match event {
+                    Ok(event) => follower.event(event, &mut backoff, |partial| DynamicObject {
+                        types: partial.types,
+                        metadata: partial.metadata,
+                        data: Value::Null,
+                    }),
+                    Err(error) => backoff.pause(&error, &on_trouble).await,
+                }
+            }
+        }
+    }
+}
+
+fn api<K>(client: Client, target: &Target) -> Api<K>
+where
+    K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>,
+{
+    match &target.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &target.resource),
+        None => Api::all_with(client, &target.resource),
+    }
+}
+
+struct Follower<'a, P, Project, OnChange> {
+    store: &'a Store<P>,
+    project: Project,
+    on_change: OnChange,
+    /// While a list is read: the keys that it has not confirmed yet.
+    listed: Option<HashSet<ObjectKey>>,
+}
+
+impl<P, Project, OnChange> Follower<'_, P, Project, OnChange>
+where
+    Project: Fn(DynamicObject) -> P,
+    OnChange: Fn(Change<P>),
+{
+    fn event<K>(
+        &mut self,
+        event: Event<K>,
+        backoff: &mut Backoff,
+        whole: impl Fn(K) -> DynamicObject,
+    ) {
+        match event {
+            Event::Init => self.listed = Some(self.store.keys()),
+            Event::InitApply(object) => self.seen(whole(object), true),
+            Event::InitDone => {
+                backoff.reset();
+                // What vanished while the watch was down is told as a delete: kube swaps silently.
+                for key in self.listed.take().unwrap_or_default() {
+                    self.gone(&key);
+                }
+                self.store.synced.send_replace(true);
+            }
+            Event::Apply(object) => {
+                backoff.reset();
+                self.seen(whole(object), false);
+            }
+            Event::Delete(object) => {
+                backoff.reset();
+                self.gone(&ObjectKey::of(&whole(object).metadata));
+            }
+        }
+    }
+
+    fn seen(&mut self, mut object: DynamicObject, listed: bool) {
+        let key = ObjectKey::of(&object.metadata);
+        if let Some(unconfirmed) = &mut self.listed {
+            unconfirmed.remove(&key);
+        }
+        let version = object.metadata.resource_version.clone().unwrap_or_default();
+        object.metadata.managed_fields = None; // often most of the object; nobody here reads it
+        let value = (self.project)(object);
+        if let Some(change) = self.store.insert(key, &version, value, listed) {
+            (self.on_change)(change);
+        }
+    }
+
+    fn gone(&self, key: &ObjectKey) {
+        if let Some(change) = self.store.remove(key) {
+            (self.on_change)(change);
+        }
+    }
+}
+
+/// Attempts since the last success.
+#[derive(Default)]
+struct Backoff {
+    attempts: u32,
+}
+
+impl Backoff {
+    const FIRST: Duration = Duration::from_millis(800);
+    const MOST: Duration = Duration::from_secs(30);
+    const MOST_REFUSED: Duration = Duration::from_mins(1);
+
+    fn reset(&mut self) {
+        self.attempts = 0;
+    }
+
+    async fn pause(&mut self, error: &watcher::Error, on_trouble: &impl Fn(&Trouble)) {
+        let code = code(error);
+        // Gone is the API server's word for "list again": that is no trouble.
+        if code == Some(410) && self.attempts == 0 {
+            self.attempts = 1;
+            return;
+        }
+        let most = match code {
+            Some(403..=405) => Self::MOST_REFUSED,
+            _ => Self::MOST,
+        };
+        let retry_in = Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(most);
+        self.attempts = self.attempts.saturating_add(1);
+        on_trouble(&Trouble { code, message: error.to_string(), retry_in });
+        tokio::time::sleep(retry_in).await;
+    }
+}
+
+fn code(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
+        _ => None,
+    }
+}

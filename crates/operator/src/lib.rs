@@ -1,1 +1,26 @@
-//! The toolkit: manager, watches.yaml, the chart reconciler, the surface for native reconcilers.
+//! The toolkit: one manager that carries chart kinds and native kinds side by side.
+//!
+//! ```no_run
+//! use catamaran_operator::{Manager, Options};
+//! # async fn run(options: Options) -> Result<(), catamaran_operator::ManagerError> {
+//! Manager::new("memcached-operator", options)
+//!     // .reconciler("MemcachedBackup", MemcachedBackups)   // see `native`
+//!     .run()
+//!     .await
+//! # }
+//! ```
+//!
+//! watches.yaml says which kind is carried by which hull ([`watches`]); [`native`] is the surface for
+//! reconcilers written in Rust.
+
+mod charts;
+mod client;
+pub mod crds;
+mod manager;
+pub mod native;
+mod options;
+mod serve;
+pub mod watches;
+
+pub use manager::{Manager, ManagerError};
+pub use options::{LogFormat, Options};

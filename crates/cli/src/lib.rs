@@ -1,1 +1,0 @@
-//! The catamaran command.

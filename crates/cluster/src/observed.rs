@@ -1,0 +1,247 @@
+//! What is remembered of an object: enough to tell, without a request, whether it is still as it was
+//! left, and no more than that.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use crate::readiness::{self, Readiness};
+use crate::watch::Content;
+
+/// How long a cache may lag behind a write before its silence is taken for an answer.
+const LAG: Duration = Duration::from_secs(10);
+
+/// Kinds whose content no readiness rule reads: their metadata is all that is watched.
+const PLAIN: &[(&str, &str)] = &[
+    ("", "ConfigMap"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("", "LimitRange"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("networking.k8s.io", "IngressClass"),
+    ("storage.k8s.io", "StorageClass"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+];
+
+/// Annotations that controllers of Kubernetes keep on objects of others: their change is no drift.
+const CONTROLLERS_OWN: &[&str] =
+    &["deployment.kubernetes.io/", "control-plane.alpha.kubernetes.io/"];
+
+/// How much of a kind's objects is worth watching.
+pub fn content_of(group: &str, kind: &str) -> Content {
+    if PLAIN.contains(&(group, kind)) { Content::Metadata } else { Content::Full }
+}
+
+/// A fingerprint of what others may not change: equal marks mean an object nobody touched.
+///
+/// It is made of the uid and of labels, annotations and generation; where a kind has no generation, of
+/// everything but the status; where only metadata is watched, of the resourceVersion. Compare marks of
+/// one process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
+
+impl Mark {
+    /// The mark of a live object of this kind.
+    pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
+        let meta = &object.metadata;
+        let mut hasher = DefaultHasher::new();
+        meta.uid.hash(&mut hasher);
+        meta.labels.hash(&mut hasher);
+        for (key, value) in meta.annotations.iter().flatten() {
+            if !CONTROLLERS_OWN.iter().any(|prefix| key.starts_with(prefix)) {
+                (key, value).hash(&mut hasher);
+            }
+        }
+        match (meta.generation, content_of(group, kind)) {
+            (Some(generation), _) => generation.hash(&mut hasher),
+            (None, Content::Metadata) => meta.resource_version.hash(&mut hasher),
+            (None, Content::Full) => {
+                for (field, value) in object.data.as_object().into_iter().flatten() {
+                    if field != "status" {
+                        (field, value).hash(&mut hasher);
+                    }
+                }
+            }
+        }
+        Self(hasher.finish())
+    }
+}
+
+/// An object as a watch last told it.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// See [`Mark`].
+    pub mark: Mark,
+    /// resourceVersion as a number, which it is for every API server that stores in etcd.
+    pub version: u64,
+    /// Whether it does what it is there for.
+    pub readiness: Readiness,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
+}
+
+impl Observed {
+    /// What is remembered of a live object of this kind.
+    pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
+        Self {
+            mark: Mark::of(group, kind, object),
+            version: version(object),
+            readiness: assess(kind, object),
+            deleting: object.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+fn assess(kind: &str, object: &DynamicObject) -> Readiness {
+    if object.data.is_null() && object.metadata.deletion_timestamp.is_none() {
+        return Readiness::Ready; // metadata alone was asked for: there is no rule for this kind
+    }
+    // The rules read kind, metadata and the rest in the shape of the API; list items carry no kind.
+    let mut whole = serde_json::to_value(object).unwrap_or(Value::Null);
+    if let Some(fields) = whole.as_object_mut() {
+        fields.entry("kind").or_insert_with(|| kind.into());
+    }
+    readiness::assess(&whole)
+}
+
+fn version(object: &DynamicObject) -> u64 {
+    object
+        .metadata
+        .resource_version
+        .as_deref()
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0)
+}
+
+/// An object as we left it, to be compared with what a watch tells later.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    mark: Mark,
+    version: u64,
+    readiness: Readiness,
+    left_at: Instant,
+    /// Whether the watch has shown it to us since.
+    confirmed: bool,
+}
+
+/// What became of an object since we left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As we left it.
+    Same,
+    /// The cache has not caught up with our own write yet.
+    Behind,
+    /// Somebody changed what is not theirs to change, or replaced it.
+    Drifted,
+    /// Somebody deleted it, or is doing so.
+    Gone,
+}
+
+impl Expected {
+    /// Remembers an object as the API server answered our write.
+    pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
+        let observed = Observed::of(group, kind, object);
+        Self {
+            mark: observed.mark,
+            version: observed.version,
+            readiness: observed.readiness,
+            left_at: Instant::now(),
+            confirmed: false,
+        }
+    }
+
+    /// Compares with what the cache says now, at the time `now`.
+    pub fn compare(&mut self, observed: Option<&Observed>, now: Instant) -> Verdict {
+        match observed {
+            Some(observed) if observed.deleting => Verdict::Gone,
+            Some(observed) if observed.mark == self.mark => {
+                self.confirmed = true;
+                Verdict::Same
+            }
+            Some(observed) if observed.version > self.version => Verdict::Drifted,
+            None if self.confirmed || now.duration_since(self.left_at) > LAG => Verdict::Gone,
+            Some(_) | None => Verdict::Behind,
+        }
+    }
+
+    /// Readiness as far as it is known: from the cache, or from the answer to our write.
+    pub fn readiness<'a>(&'a self, observed: Option<&'a Observed>) -> &'a Readiness {
+        match observed {
+            Some(observed) if observed.version >= self.version => &observed.readiness,
+            _ => &self.readiness,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployment(version: u32, generation: Option<u32>, extra: &Value) -> DynamicObject {
+        let mut object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": version.to_string(), "generation": generation },
+            "spec": { "replicas": 3 },
+        });
+        for (pointer, value) in extra.as_object().unwrap() {
+            *object.pointer_mut(pointer).unwrap() = value.clone();
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn verdict(before: &DynamicObject, after: &DynamicObject) -> Verdict {
+        let observed = Observed::of("apps", "Deployment", after);
+        Expected::of("apps", "Deployment", before).compare(Some(&observed), Instant::now())
+    }
+
+    #[test]
+    fn a_new_generation_is_drift_and_a_new_status_is_not() {
+        let ours = deployment(5, Some(1), &json!({}));
+        assert_eq!(verdict(&ours, &deployment(9, Some(1), &json!({}))), Verdict::Same);
+        assert_eq!(verdict(&ours, &deployment(9, Some(2), &json!({}))), Verdict::Drifted);
+        assert_eq!(verdict(&ours, &deployment(4, Some(0), &json!({}))), Verdict::Behind);
+    }
+
+    #[test]
+    fn without_a_generation_the_content_counts() {
+        let ours = deployment(5, None, &json!({}));
+        assert_eq!(verdict(&ours, &deployment(9, None, &json!({}))), Verdict::Same);
+        assert_eq!(
+            verdict(&ours, &deployment(9, None, &json!({ "/spec/replicas": 4 }))),
+            Verdict::Drifted
+        );
+    }
+
+    #[test]
+    fn labels_are_drift_and_the_deployment_controllers_annotation_is_not() {
+        let ours = deployment(5, Some(1), &json!({}));
+        let mut relabelled = deployment(9, Some(1), &json!({}));
+        relabelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+        assert_eq!(verdict(&ours, &relabelled), Verdict::Drifted);
+        let mut rolled = deployment(9, Some(1), &json!({}));
+        let revision = ("deployment.kubernetes.io/revision".to_owned(), "1".to_owned());
+        rolled.metadata.annotations = Some([revision].into());
+        assert_eq!(verdict(&ours, &rolled), Verdict::Same);
+    }
+
+    #[test]
+    fn a_missing_object_is_gone_only_after_the_cache_had_it_or_had_the_time() {
+        let ours = deployment(5, Some(1), &json!({}));
+        let mut expected = Expected::of("apps", "Deployment", &ours);
+        assert_eq!(expected.compare(None, Instant::now()), Verdict::Behind);
+        assert_eq!(expected.compare(None, Instant::now() + LAG * 2), Verdict::Gone);
+        let observed = Observed::of("apps", "Deployment", &ours);
+        assert_eq!(expected.compare(Some(&observed), Instant::now()), Verdict::Same);
+        assert_eq!(expected.compare(None, Instant::now()), Verdict::Gone);
+    }
+}

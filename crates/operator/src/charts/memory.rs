@@ -1,0 +1,148 @@
+//! What is remembered of each release, so that nothing has to be asked again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use catamaran_cluster::observed::{Expected, Verdict};
+use catamaran_cluster::readiness::Readiness;
+use catamaran_cluster::watch::ObjectKey;
+use catamaran_release::{Applied, AppliedObject, History, ObjectId};
+use kube::core::{DynamicObject, GroupVersionKind};
+
+use crate::manager::dependents::Dependent;
+use crate::manager::feeds::Cache;
+use crate::manager::queue::Key;
+
+/// Releases by resource.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    releases: HashMap<Key, Remembered>,
+    /// Seeds of renderings: random values stay the same from one rendering to the next.
+    seeds: HashMap<Key, u64>,
+}
+
+/// A release as we left it.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    pub uid: Option<String>,
+    pub generation: Option<i64>,
+    pub history: History,
+    pub notes: Arc<str>,
+    pub objects: Vec<Left>,
+}
+
+/// An object as we left it.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub id: ObjectId,
+    expected: Expected,
+    cache: Option<Arc<Cache<Dependent>>>,
+}
+
+/// What the caches say of a release.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// Objects that somebody changed or deleted.
+    pub drifted: Vec<ObjectId>,
+    /// Whether a cache has not caught up with our own writes yet.
+    pub behind: bool,
+    /// Objects that do not do their work (yet), and why.
+    pub not_ready: Vec<(ObjectId, Readiness)>,
+}
+
+impl Memory {
+    pub fn forget(&mut self, key: &Key) {
+        self.releases.remove(key);
+        self.seeds.remove(key);
+    }
+
+    pub fn forget_release(&mut self, key: &Key) {
+        self.releases.remove(key);
+    }
+
+    pub fn seed(&mut self, key: &Key, fresh: impl FnOnce() -> u64) -> u64 {
+        *self.seeds.entry(key.clone()).or_insert_with(fresh)
+    }
+
+    pub fn get_mut(&mut self, key: &Key) -> Option<&mut Remembered> {
+        self.releases.get_mut(key)
+    }
+
+    /// Remembers an action that went to its end.
+    pub fn remember(
+        &mut self,
+        key: &Key,
+        resource: &DynamicObject,
+        applied: &Applied,
+        cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
+    ) {
+        let left = applied.objects.iter().filter_map(|object| Left::new(object, &cache)).collect();
+        let remembered = Remembered {
+            uid: resource.metadata.uid.clone(),
+            generation: resource.metadata.generation,
+            history: applied.history.clone(),
+            notes: applied.release.info.notes.as_str().into(),
+            objects: left,
+        };
+        self.releases.insert(key.clone(), remembered);
+    }
+}
+
+impl Remembered {
+    /// Whether this is about the resource as it is now.
+    pub fn is_about(&self, resource: &DynamicObject) -> bool {
+        self.uid == resource.metadata.uid
+            && self.generation == resource.metadata.generation
+            && self.generation.is_some()
+    }
+
+    /// Looks at the objects through the caches.
+    pub fn look(&mut self, now: Instant) -> Findings {
+        let mut findings = Findings::default();
+        for object in &mut self.objects {
+            let cached = object.cached();
+            let observed = cached.as_deref().map(|dependent| &dependent.observed);
+            match object.cache.as_ref().map(|_| object.expected.compare(observed, now)) {
+                Some(Verdict::Drifted | Verdict::Gone) => findings.drifted.push(object.id.clone()),
+                Some(Verdict::Behind) => findings.behind = true,
+                Some(Verdict::Same) | None => {}
+            }
+            let readiness = object.expected.readiness(observed);
+            if *readiness != Readiness::Ready {
+                findings.not_ready.push((object.id.clone(), readiness.clone()));
+            }
+        }
+        findings
+    }
+
+    /// Takes in objects that were applied again.
+    pub fn repaired(
+        &mut self,
+        applied: &[AppliedObject],
+        cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
+    ) {
+        for left in applied.iter().filter_map(|object| Left::new(object, &cache)) {
+            match self.objects.iter_mut().find(|known| known.id == left.id) {
+                Some(known) => *known = left,
+                None => self.objects.push(left),
+            }
+        }
+    }
+}
+
+impl Left {
+    fn new(
+        applied: &AppliedObject,
+        cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
+    ) -> Option<Self> {
+        let live: DynamicObject = serde_json::from_value(applied.live.clone()).ok()?;
+        let expected = Expected::of(&applied.gvk.group, &applied.gvk.kind, &live);
+        Some(Self { id: applied.id.clone(), expected, cache: cache(&applied.gvk) })
+    }
+
+    fn cached(&self) -> Option<Arc<Dependent>> {
+        let key = ObjectKey { namespace: self.id.namespace.clone(), name: self.id.name.clone() };
+        self.cache.as_ref()?.get(&key)
+    }
+}

@@ -1,0 +1,70 @@
+//! The first hull: kinds that are carried by a Helm chart.
+//!
+//! A resource becomes a release of its name, in its namespace: its spec is the values, its chart is
+//! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
+//! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
+
+mod finalizer;
+mod lookup;
+mod memory;
+mod reconcile;
+mod render;
+mod report;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catamaran_chart::CompiledChart;
+use catamaran_cluster::apply::Applier;
+use catamaran_cluster::mapper::Mapper;
+use catamaran_release::Driver;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::core::GroupVersionKind;
+
+use crate::manager::Hub;
+use crate::manager::controller::{Controller, Failure, Next, Request};
+use crate::manager::dependents::Dependents;
+use crate::manager::queue::Key;
+use memory::Memory;
+
+/// Carries one chart kind.
+pub(crate) struct ChartController {
+    gvk: GroupVersionKind,
+    chart: Arc<CompiledChart>,
+    driver: Driver,
+    mapper: Mapper,
+    /// Reads what charts look up.
+    reader: Applier,
+    dependents: Option<Arc<Dependents>>,
+    memory: Mutex<Memory>,
+}
+
+impl ChartController {
+    /// A controller for a kind; without `watch_dependents` drift is noticed only by the reconcile period.
+    pub fn new(
+        hub: &Hub,
+        gvk: GroupVersionKind,
+        chart: Arc<CompiledChart>,
+        watch_dependents: bool,
+    ) -> Self {
+        Self {
+            gvk,
+            chart,
+            driver: Driver::new(hub.client.clone(), hub.mapper.clone()),
+            mapper: hub.mapper.clone(),
+            reader: Applier::new(hub.client.clone(), &hub.operator),
+            dependents: watch_dependents.then(|| hub.dependents.clone()),
+            memory: Mutex::default(),
+        }
+    }
+}
+
+impl Controller for ChartController {
+    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
+        self.run(request).boxed()
+    }
+
+    fn forget(&self, key: &Key) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
+    }
+}

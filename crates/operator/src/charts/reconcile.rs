@@ -1,0 +1,332 @@
+//! One reconcile of a chart resource: values, render, decide, drive, report.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_cluster::conditions::reasons;
+use catamaran_release::{
+    Action, Applied, Desired, Done, Error as ReleaseError, History, ObjectId, Owner,
+};
+use kube::core::{DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt};
+use serde_json::{Map, Value};
+
+use super::memory::{Findings, Memory};
+use super::report::{self, Stuck};
+use super::{ChartController, finalizer, render};
+use crate::manager::controller::{Failure, Next, Request};
+use crate::manager::dependents::Dependent;
+use crate::manager::feeds::Cache;
+use crate::manager::queue::Key;
+use crate::manager::status::{Draft, Written};
+
+/// Which objects are watched: Helm labels those of all releases so.
+const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
+/// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
+const SOON: Duration = Duration::from_secs(1);
+/// How long a cache may take to catch up before it is looked at again.
+const CATCH_UP: Duration = Duration::from_secs(11);
+
+/// One release of one resource during one reconcile.
+struct Work<'a> {
+    key: &'a Key,
+    resource: DynamicObject,
+    owner: Owner,
+    config: Arc<Map<String, Value>>,
+    draft: Draft,
+}
+
+/// What keeps a reconcile from its end.
+enum Stop {
+    /// Say it in the status; `transient` decides whether trying again may help.
+    Stuck { stuck: Stuck, message: String, transient: bool },
+    /// Say in the status what is waited for, and look again after this time.
+    Wait { reason: &'static str, message: String, after: Duration },
+    /// The history was written by somebody else meanwhile.
+    Raced,
+}
+
+impl ChartController {
+    pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
+        let Request { key, object, api } = request;
+        let mut resource = DynamicObject::clone(&object);
+        let Some(namespace) = resource.namespace() else {
+            return Err(Failure::Permanent(
+                "a release needs a namespace: its kind must be namespaced".into(),
+            ));
+        };
+        if resource.metadata.deletion_timestamp.is_some() {
+            return self.uninstall(&key, &api, &resource, &namespace).await;
+        }
+        if !finalizer::is_set(&resource) {
+            resource = finalizer::add(&api, &resource).await?;
+        }
+        let draft = Draft::of(&resource);
+        let owner = self.owner(&resource, namespace);
+        let (draft, outcome) = match render::values(&resource) {
+            Ok(config) => {
+                let config = Arc::new(config);
+                let mut work = Work { key: &key, resource: resource.clone(), owner, config, draft };
+                let outcome = self.converge(&mut work).await;
+                (work.draft, outcome)
+            }
+            Err(message) => {
+                let stuck = Stuck::Irreconcilable(reasons::ERROR_GETTING_VALUES);
+                (draft, Err(Stop::Stuck { stuck, message, transient: false }))
+            }
+        };
+        conclude(&api, &resource, draft, outcome).await
+    }
+
+    /// Brings the release to what the resource says; free if nothing moved.
+    async fn converge(&self, work: &mut Work<'_>) -> Result<Next, Stop> {
+        if let Some(drifted) = self.remembered(work) {
+            if !drifted.is_empty() {
+                self.repair(work, &drifted).await?;
+            }
+        } else {
+            let applied = self.drive(work).await?;
+            report::log(applied.done, &applied.release);
+            report::deployed(&mut work.draft, &applied.release, &applied.release.info.notes);
+            self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
+        }
+        let findings = self.look(work.key);
+        report::readiness(&mut work.draft, &findings.not_ready);
+        if findings.behind || !findings.drifted.is_empty() {
+            Ok(Next::After(CATCH_UP))
+        } else {
+            Ok(Next::Rest)
+        }
+    }
+
+    /// The objects that drifted, if the release is remembered and its inputs did not move.
+    fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
+        let mut memory = self.memory();
+        let remembered = memory.get_mut(work.key).filter(|known| known.is_about(&work.resource))?;
+        let release = remembered.history.deployed()?;
+        report::deployed(&mut work.draft, release, &remembered.notes);
+        Some(remembered.look(Instant::now()).drifted)
+    }
+
+    fn look(&self, key: &Key) -> Findings {
+        self.memory().get_mut(key).map(|known| known.look(Instant::now())).unwrap_or_default()
+    }
+
+    /// Renders, decides and does what is due. After this the release is deployed as the resource says.
+    async fn drive(&self, work: &Work<'_>) -> Result<Applied, Stop> {
+        let history =
+            self.driver
+                .history(&work.owner.namespace, &work.resource.name_any())
+                .await
+                .map_err(|error| irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE, &error))?;
+        let facts = history.current_facts();
+        let rendered = self.rendered(work, &facts).await?;
+        let desired = self.desired(work, &rendered, &facts);
+        match history.decide(&desired).map_err(|error| release_failed(&history, error))? {
+            Action::Unchanged => {
+                // Nobody knows what happened to the objects while nobody watched: apply them once more,
+                // which writes nothing where nothing differs.
+                let applied = self.driver.repair(&history, &desired, &[]).await;
+                let mut applied =
+                    applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+                applied.done = Done::Unchanged;
+                Ok(applied)
+            }
+            Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
+                reason: "OperationInProgress",
+                message: format!(
+                    "a helm command writes revision {revision} ({status:?}); taken over if it does not end"
+                ),
+                after: retry_after.min(Duration::from_secs(10)),
+            }),
+            Action::RenderAgain(facts) => {
+                let rendered = self.rendered(work, &facts).await?;
+                self.apply(&history, &self.desired(work, &rendered, &facts)).await
+            }
+            Action::Install | Action::Upgrade | Action::Resume => {
+                self.apply(&history, &desired).await
+            }
+        }
+    }
+
+    async fn apply(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Stop> {
+        self.driver.apply(history, desired).await.map_err(|error| release_failed(history, error))
+    }
+
+    /// Applies objects again that somebody changed or deleted.
+    async fn repair(&self, work: &mut Work<'_>, drifted: &[ObjectId]) -> Result<(), Stop> {
+        let history = self.memory().get_mut(work.key).map(|known| known.history.clone());
+        let Some(history) = history else { return Ok(()) };
+        let facts = history.current_facts();
+        let rendered = self.rendered(work, &facts).await?;
+        let desired = self.desired(work, &rendered, &facts);
+        let repaired = self.driver.repair(&history, &desired, drifted).await;
+        let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+        for id in drifted {
+            tracing::info!(object = %id, "Repaired drift");
+        }
+        report::log(Done::Repaired, &applied.release);
+        if let Some(known) = self.memory().get_mut(work.key) {
+            known.repaired(&applied.objects, |gvk| self.cache(gvk));
+        }
+        Ok(())
+    }
+
+    async fn rendered(&self, work: &Work<'_>, facts: &ReleaseFacts) -> Result<Rendered, Stop> {
+        self.render(work.key, &work.config, facts).await.map_err(|trouble| Stop::Stuck {
+            transient: trouble.is_transient(),
+            message: trouble.to_string(),
+            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+        })
+    }
+
+    fn desired<'a>(
+        &'a self,
+        work: &'a Work<'_>,
+        rendered: &'a Rendered,
+        facts: &'a ReleaseFacts,
+    ) -> Desired<'a> {
+        Desired::new(self.chart.chart(), &work.config, rendered, facts).owned_by(&work.owner)
+    }
+
+    fn owner(&self, resource: &DynamicObject, namespace: String) -> Owner {
+        let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+            api_version: self.gvk.api_version(),
+            kind: self.gvk.kind.clone(),
+            name: resource.name_any(),
+            uid: resource.uid().unwrap_or_default(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        Owner { reference, namespace }
+    }
+
+    /// The cache of a kind's objects; the first release that has such an object starts the watch.
+    fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+    }
+
+    async fn uninstall(
+        &self,
+        key: &Key,
+        api: &Api<DynamicObject>,
+        resource: &DynamicObject,
+        namespace: &str,
+    ) -> Result<Next, Failure> {
+        if !finalizer::is_set(resource) {
+            return Ok(Next::Rest);
+        }
+        let name = resource.name_any();
+        match self.remove_release(namespace, &name).await {
+            Ok(found) => {
+                if found {
+                    tracing::info!(release = name, "Uninstalled release");
+                } else {
+                    tracing::info!(release = name, "Release not found");
+                }
+                self.memory().forget_release(key);
+                tracing::info!("Removing finalizer");
+                finalizer::remove(api, resource).await.map(|()| Next::Rest)
+            }
+            Err(error) => {
+                let mut draft = Draft::of(resource);
+                report::stuck(
+                    &mut draft,
+                    &Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR),
+                    &error.to_string(),
+                );
+                let transient = true; // as long as the finalizer is there, the resource waits for us
+                let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
+                let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
+                conclude(api, resource, draft, Err(stop)).await
+            }
+        }
+    }
+
+    /// Uninstalls the release if it is this chart's; a release of another chart, which merely has the
+    /// name of this resource, is not ours to remove.
+    async fn remove_release(&self, namespace: &str, name: &str) -> Result<bool, ReleaseError> {
+        let history = match self.driver.history(namespace, name).await {
+            Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
+            history => history?,
+        };
+        if history.newest().is_some_and(|newest| newest.chart_name() != self.chart.metadata().name)
+        {
+            return Ok(false);
+        }
+        match self.driver.uninstall(namespace, name).await {
+            Err(ReleaseError::InvalidName { .. }) => Ok(false),
+            uninstalled => Ok(uninstalled?.found),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the status, once, and tells the manager what follows.
+async fn conclude(
+    api: &Api<DynamicObject>,
+    resource: &DynamicObject,
+    mut draft: Draft,
+    outcome: Result<Next, Stop>,
+) -> Result<Next, Failure> {
+    let follows = match outcome {
+        Ok(next) => Ok(next),
+        Err(Stop::Raced) => return Err(Failure::Conflict),
+        Err(Stop::Wait { reason, message, after }) => {
+            report::waiting(&mut draft, reason, &message);
+            Ok(Next::After(after))
+        }
+        Err(Stop::Stuck { stuck, message, transient }) => {
+            report::stuck(&mut draft, &stuck, &message);
+            Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
+        }
+    };
+    match draft.write(api, resource).await {
+        Ok(Written::Conflict) => Err(Failure::Conflict),
+        Ok(Written::Unchanged | Written::Changed | Written::Gone) => follows,
+        Err(error) => Err(Failure::Transient(format!("cannot write the status: {error}"))),
+    }
+}
+
+fn irreconcilable(reason: &'static str, error: &ReleaseError) -> Stop {
+    Stop::Stuck {
+        stuck: Stuck::Irreconcilable(reason),
+        message: error.to_string(),
+        transient: true,
+    }
+}
+
+fn release_failed(history: &History, error: ReleaseError) -> Stop {
+    let message = error.to_string();
+    match error {
+        ReleaseError::Raced { .. } => Stop::Raced,
+        ReleaseError::Busy { retry_after, .. } => Stop::Wait {
+            reason: "OperationInProgress",
+            message,
+            after: retry_after.min(Duration::from_secs(10)),
+        },
+        ReleaseError::Terminating { .. } => {
+            Stop::Wait { reason: "Terminating", message, after: SOON }
+        }
+        ReleaseError::NotServedYet { .. } => {
+            Stop::Wait { reason: "KindNotServedYet", message, after: SOON }
+        }
+        error => {
+            let install = history.deployed().is_none();
+            let reason = if install { reasons::INSTALL_ERROR } else { reasons::UPGRADE_ERROR };
+            let hopeless = matches!(
+                error,
+                ReleaseError::Unsupported { .. }
+                    | ReleaseError::InvalidName { .. }
+                    | ReleaseError::OtherChart { .. }
+                    | ReleaseError::Manifest(_)
+                    | ReleaseError::Object { .. }
+            );
+            Stop::Stuck { stuck: Stuck::ReleaseFailed(reason), message, transient: !hopeless }
+        }
+    }
+}

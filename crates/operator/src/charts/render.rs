@@ -1,0 +1,153 @@
+//! From a resource to manifests.
+
+use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
+
+use catamaran_chart::{
+    Budget, Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
+    Rendered,
+};
+use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
+use kube::core::DynamicObject;
+use serde_json::{Map, Value};
+
+use super::ChartController;
+use super::lookup::{self, LookupError};
+use crate::manager::queue::Key;
+
+/// A chart asks for what it looks up one after the other; more rounds than this are a loop.
+const LOOKUP_ROUNDS: usize = 32;
+
+/// Why there are no manifests.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// The chart, or the values it was given.
+    #[error("{0}")]
+    Chart(#[from] RenderError),
+    /// The cluster could not be asked what it can do.
+    #[error("{0}")]
+    Discovery(#[from] MapperError),
+    /// The cluster could not be asked for what the chart looks up.
+    #[error("{0}")]
+    Lookup(#[from] LookupError),
+    /// The chart never stops looking up.
+    #[error("the chart still looks up new objects after {LOOKUP_ROUNDS} rounds")]
+    EndlessLookups,
+    /// The engine broke.
+    #[error("the engine failed: {0}")]
+    Engine(String),
+}
+
+impl Trouble {
+    /// Whether trying again with the same resource may help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Chart(_) | Self::EndlessLookups | Self::Engine(_) => false,
+            Self::Discovery(_) => true,
+            Self::Lookup(error) => error.transient,
+        }
+    }
+}
+
+/// The user's values: the spec as it is.
+///
+/// # Errors
+/// A message for people if the spec is not a map.
+pub(super) fn values(resource: &DynamicObject) -> Result<Map<String, Value>, String> {
+    match resource.data.get("spec") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(spec)) => Ok(spec.clone()),
+        Some(other) => Err(format!(
+            "failed to get spec: a chart's values are a map, this spec is {}",
+            match other {
+                Value::Array(_) => "a list",
+                Value::String(_) => "a string",
+                Value::Bool(_) => "a boolean",
+                _ => "a number",
+            }
+        )),
+    }
+}
+
+impl ChartController {
+    /// Renders the chart, fetching what it looks up.
+    pub(super) async fn render(
+        &self,
+        key: &Key,
+        config: &Arc<Map<String, Value>>,
+        facts: &ReleaseFacts,
+    ) -> Result<Rendered, Trouble> {
+        let capabilities = Arc::new(capabilities(&*self.mapper.capabilities().await?));
+        let clock = SystemTime::now();
+        let seed = self.memory.lock().unwrap_or_else(PoisonError::into_inner).seed(key, fresh_seed);
+        let mut lookups = Lookups::online();
+        for _ in 0..LOOKUP_ROUNDS {
+            let (chart, config, facts) = (self.chart.clone(), config.clone(), facts.clone());
+            let (capabilities, known) = (capabilities.clone(), lookups.clone());
+            // Rendering is pure computing: it must not hold up the tasks that talk to the network.
+            let rendering = tokio::task::spawn_blocking(move || {
+                chart.render(&RenderInput {
+                    values: &config,
+                    release: &facts,
+                    capabilities: &capabilities,
+                    profile: Profile::Helm318,
+                    lookups: &known,
+                    clock,
+                    seed,
+                    budget: Budget::default(),
+                })
+            });
+            match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
+                Err(RenderError::Needs(keys)) => {
+                    for key in keys {
+                        let found = lookup::fetch(&self.mapper, &self.reader, &key).await?;
+                        lookups.insert(key, found);
+                    }
+                }
+                rendered => return Ok(rendered?),
+            }
+        }
+        Err(Trouble::EndlessLookups)
+    }
+}
+
+fn capabilities(server: &ServerCapabilities) -> Capabilities {
+    let version = KubeVersion {
+        version: server.git_version.clone(),
+        major: server.major.clone(),
+        minor: server.minor.clone(),
+    };
+    Capabilities::of_cluster(version, server.api_versions.iter().cloned())
+}
+
+/// Not to be guessed: random values of charts are passwords.
+fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(SystemTime::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(spec: &Value) -> Result<Map<String, Value>, String> {
+        let resource = json!({ "apiVersion": "g.io/v1", "kind": "A", "metadata": { "name": "a" }, "spec": spec });
+        values(&serde_json::from_value(resource).unwrap())
+    }
+
+    #[test]
+    fn the_values_are_the_spec_and_integers_stay_integers() {
+        assert_eq!(Value::Object(told(&json!({ "a": 1_000_000 })).unwrap())["a"], json!(1_000_000));
+        assert_eq!(told(&Value::Null), Ok(Map::new()));
+    }
+
+    #[test]
+    fn a_spec_of_the_wrong_type_is_told() {
+        for (spec, what) in
+            [(json!([1]), "a list"), (json!("x"), "a string"), (json!(1), "a number")]
+        {
+            assert!(told(&spec).unwrap_err().ends_with(what));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the manager asks of a hull, and what it hears back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kube::Api;
+use kube::core::DynamicObject;
+
+use super::queue::Key;
+
+/// Reconciles the resources of one kind. Implemented once by each hull.
+pub(crate) trait Controller: Send + Sync + 'static {
+    /// Brings the world closer to what the resource says. Called for one key at a time, possibly again
+    /// and again with nothing changed: then it must be free.
+    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>>;
+
+    /// The resource is gone; whatever is remembered of it can be forgotten.
+    fn forget(&self, key: &Key);
+}
+
+/// One resource, as the cache has it.
+pub(crate) struct Request {
+    /// Which.
+    pub key: Key,
+    /// The resource.
+    pub object: Arc<DynamicObject>,
+    /// The API of its kind, in its namespace.
+    pub api: Api<DynamicObject>,
+}
+
+/// What follows a reconcile that went well.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing until something changes.
+    Rest,
+    /// The same again after this time, even if nothing changes.
+    After(Duration),
+}
+
+/// What follows a reconcile that did not.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Another try may help: with a back-off that grows with every failure in a row.
+    Transient(String),
+    /// Only a change of the resource helps: nothing happens until it comes.
+    Permanent(String),
+    /// Somebody wrote at the same time: again at once, with what they wrote.
+    Conflict,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transient(message) | Self::Permanent(message) => f.write_str(message),
+            Self::Conflict => f.write_str("the resource was changed by somebody else meanwhile"),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Watches on the objects that resources own: one per kind, shared by all resources of both hulls.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catamaran_cluster::observed::{self, Observed};
+use catamaran_cluster::watch::{Change, ObjectKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::GroupVersionKind;
+
+use super::feeds::{Cache, Feeds, Subject};
+use super::queue::{Key, KindId, Queue, Urgency};
+
+/// Annotation of an object that cannot have an owner reference: `namespace/name` of its resource, as
+/// operator-lib writes it.
+pub const PRIMARY_RESOURCE: &str = "operator-sdk/primary-resource";
+/// The kind beside [`PRIMARY_RESOURCE`], in the form `Kind.group`.
+pub const PRIMARY_RESOURCE_TYPE: &str = "operator-sdk/primary-resource-type";
+
+/// What is kept of a dependent object.
+#[derive(Clone, Debug)]
+pub struct Dependent {
+    /// Its fingerprint and readiness.
+    pub observed: Observed,
+    /// The resources it belongs to.
+    pub owners: Vec<Key>,
+}
+
+/// The manager's kinds by group and kind, to tell whose an object is.
+#[derive(Debug, Default)]
+pub struct KindIndex(HashMap<(String, String), KindId>);
+
+impl KindIndex {
+    /// An index of kinds in the order of their ids.
+    pub fn new<'a>(kinds: impl IntoIterator<Item = &'a GroupVersionKind>) -> Self {
+        let by_group =
+            |(id, gvk): (usize, &GroupVersionKind)| ((gvk.group.clone(), gvk.kind.clone()), id);
+        Self(kinds.into_iter().enumerate().map(by_group).collect())
+    }
+
+    /// The resources of ours to which an object belongs: by owner reference, or by annotation.
+    pub fn owners(&self, meta: &ObjectMeta) -> Vec<Key> {
+        let referenced = meta.owner_references.iter().flatten().filter_map(|owner| {
+            let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+            let kind = *self.0.get(&(group.to_owned(), owner.kind.clone()))?;
+            let object = ObjectKey { namespace: meta.namespace.clone(), name: owner.name.clone() };
+            Some(Key { kind, object })
+        });
+        referenced.chain(self.annotated(meta)).collect()
+    }
+
+    fn annotated(&self, meta: &ObjectMeta) -> Option<Key> {
+        let annotations = meta.annotations.as_ref()?;
+        let (kind, group) = annotations
+            .get(PRIMARY_RESOURCE_TYPE)
+            .map(|of| of.split_once('.').unwrap_or((of, "")))?;
+        let kind = *self.0.get(&(group.to_owned(), kind.to_owned()))?;
+        let object = match annotations.get(PRIMARY_RESOURCE)?.split_once('/') {
+            Some((namespace, name)) => {
+                ObjectKey { namespace: Some(namespace.to_owned()), name: name.to_owned() }
+            }
+            None => return None,
+        };
+        Some(Key { kind, object })
+    }
+}
+
+/// A kind and a label selector.
+type Watched = (GroupVersionKind, String);
+
+/// Starts watches on demand and wakes owners.
+pub struct Dependents {
+    feeds: Feeds,
+    queue: Arc<Queue>,
+    kinds: Arc<KindIndex>,
+    watched: Mutex<HashMap<Watched, Arc<Cache<Dependent>>>>,
+}
+
+impl Dependents {
+    /// Nothing is watched until somebody asks.
+    pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
+        Self { feeds, queue, kinds, watched: Mutex::default() }
+    }
+
+    /// The cache of a kind's objects with these labels; the first call starts the watch.
+    pub fn watch(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched
+            .entry((gvk.clone(), selector.to_owned()))
+            .or_insert_with(|| self.start(gvk, selector))
+            .clone()
+    }
+
+    fn start(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+        let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
+        let subject = Subject {
+            gvk: gvk.clone(),
+            selector: Some(selector.to_owned()).filter(|selector| !selector.is_empty()),
+            content: observed::content_of(&group, &kind),
+        };
+        let kinds = self.kinds.clone();
+        let queue = self.queue.clone();
+        let told_as = kind.clone();
+        self.feeds.follow(
+            subject,
+            move |object| Dependent {
+                observed: Observed::of(&group, &kind, &object),
+                owners: kinds.owners(&object.metadata),
+            },
+            move |change| wake(&queue, &told_as, &change),
+        )
+    }
+}
+
+fn wake(queue: &Queue, kind: &str, change: &Change<Dependent>) {
+    let (key, owners, word) = match change {
+        Change::Seen { before: Some(before), now, .. } if same(&before.observed, &now.observed) => {
+            return;
+        }
+        Change::Seen { key, now, .. } => (key, &now.owners, "changed"),
+        Change::Gone { key, last } => (key, &last.owners, "deleted"),
+    };
+    for owner in owners {
+        queue.add(owner.clone(), Urgency::Live, &format!("{kind}/{} {word}", key.name));
+    }
+}
+
+fn same(before: &Observed, now: &Observed) -> bool {
+    before.mark == now.mark && before.readiness == now.readiness && before.deleting == now.deleting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn owners(meta: serde_json::Value) -> Vec<String> {
+        let kinds =
+            [GroupVersionKind::gvk("g.io", "v1", "A"), GroupVersionKind::gvk("g.io", "v1", "B")];
+        let meta = serde_json::from_value(meta).unwrap();
+        let describe = |key: Key| format!("{} {}", key.kind, key.object);
+        KindIndex::new(&kinds).owners(&meta).into_iter().map(describe).collect()
+    }
+
+    #[test]
+    fn an_object_belongs_to_the_resource_of_its_owner_reference() {
+        let reference = |api: &str, kind: &str| json!({ "apiVersion": api, "kind": kind, "name": "x", "uid": "u" });
+        let meta = json!({ "namespace": "ns", "ownerReferences": [
+            reference("g.io/v2", "B"), reference("other.io/v1", "A"), reference("v1", "A"),
+        ]});
+        assert_eq!(owners(meta), ["1 ns/x"]);
+    }
+
+    #[test]
+    fn an_object_elsewhere_belongs_to_the_resource_of_its_annotation() {
+        let annotations = json!({ PRIMARY_RESOURCE: "team/x", PRIMARY_RESOURCE_TYPE: "A.g.io" });
+        assert_eq!(owners(json!({ "annotations": annotations })), ["0 team/x"]);
+        let foreign = json!({ PRIMARY_RESOURCE: "team/x", PRIMARY_RESOURCE_TYPE: "A.other.io" });
+        assert_eq!(owners(json!({ "annotations": foreign })), [""; 0]);
+    }
+}

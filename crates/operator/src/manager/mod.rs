@@ -1,0 +1,325 @@
+//! The manager: carries the resources of all kinds, chart and native, through one queue.
+//!
+//! It knows no Helm. Start: watches.yaml and charts are checked before anything touches the network;
+//! then the probes, the feeds, the workers. End: no new work is taken, work in hand is finished within
+//! [`GRACE`], the probes go last.
+
+pub(crate) mod controller;
+pub(crate) mod dependents;
+mod dispatch;
+pub(crate) mod feeds;
+pub(crate) mod queue;
+pub(crate) mod status;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::watch::{Change, Content};
+use kube::Client;
+use kube::core::{DynamicObject, GroupVersionKind};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::charts::ChartController;
+use crate::native::{NativeController, Reconciler, gvk};
+use crate::options::Options;
+use crate::watches::{self, Hull, Watch, WatchesError, describe};
+use crate::{client, serve};
+use controller::Controller;
+use dependents::{Dependents, KindIndex};
+use dispatch::{Dispatch, Kind};
+use feeds::{Feeds, Subject};
+use queue::{Key, KindId, Queue, Urgency};
+
+/// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
+/// as terminationGracePeriodSeconds; what does not end in time is resumed by the next process.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Why a manager did not run, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// watches.yaml is wrong; every problem has its line.
+    #[error(transparent)]
+    Watches(#[from] WatchesError),
+    /// watches.yaml is empty and no reconciler is registered.
+    #[error("{0}: there is nothing to watch: add an entry with group, version, kind and chart")]
+    NothingToWatch(String),
+    /// The cluster cannot be reached as configured.
+    #[error("cannot reach a cluster: {0}")]
+    Client(String),
+    /// A flag cannot be followed.
+    #[error("{0}")]
+    Flag(String),
+    /// A second signal came before the end.
+    #[error("ended at once by a second signal; what was under way is resumed at the next start")]
+    Interrupted,
+}
+
+/// What controllers share; handed to them when they are made.
+pub(crate) struct Hub {
+    pub operator: String,
+    pub client: Client,
+    pub mapper: Mapper,
+    pub dependents: Arc<Dependents>,
+}
+
+type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
+
+struct Registered {
+    name: &'static str,
+    gvk: GroupVersionKind,
+    make: Make,
+}
+
+/// Builds and runs a manager.
+///
+/// ```no_run
+/// # use catamaran_operator::{Manager, Options};
+/// # async fn run(options: Options) -> Result<(), catamaran_operator::ManagerError> {
+/// Manager::new("my-operator", options).run().await
+/// # }
+/// ```
+pub struct Manager {
+    operator: String,
+    options: Options,
+    reconcilers: Vec<Registered>,
+}
+
+impl Manager {
+    /// A manager for the operator of this name. The name is the field manager of native objects, the
+    /// value of their `app.kubernetes.io/managed-by` label, and the user agent: choose it once.
+    pub fn new(operator: &str, options: Options) -> Self {
+        Self { operator: operator.to_owned(), options, reconcilers: Vec::new() }
+    }
+
+    /// Registers a reconciler under the name that `reconciler:` in watches.yaml uses. Without an entry
+    /// there it runs with defaults.
+    #[must_use]
+    pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
+        let make: Make = Box::new(move |hub| Arc::new(NativeController::new(reconciler, hub)));
+        self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
+        self
+    }
+
+    /// Runs until SIGTERM or SIGINT; then ends gracefully.
+    ///
+    /// # Errors
+    /// [`ManagerError`]: what keeps it from starting, or a second signal.
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let watches = self.watches()?;
+        let mut signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
+        let client = client::connect(self.options.kubeconfig.as_deref(), &self.operator)
+            .await
+            .map_err(ManagerError::Client)?;
+        let probes = serve::bind(&self.options.health_probe_bind_address)
+            .await
+            .map_err(ManagerError::Flag)?;
+        let running = Running::start(self, watches, client);
+        let serving = CancellationToken::new();
+        let probes = probes.map(|listener| {
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!(%address, "serving health probes");
+            }
+            let ready = running.readiness();
+            tokio::spawn(serve::probes(listener, ready, serving.clone()))
+        });
+        signals.next().await;
+        tracing::info!("ending: finishing what is under way");
+        let ended = tokio::select! {
+            () = running.end() => Ok(()),
+            () = signals.next() => Err(ManagerError::Interrupted),
+        };
+        serving.cancel();
+        if let Some(probes) = probes {
+            probes.abort();
+        }
+        ended
+    }
+
+    fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
+        let file: &Path = &self.options.watches_file;
+        let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
+        let mut watches = watches::load(file, &known)?;
+        for Registered { name, gvk, .. } in &self.reconcilers {
+            let mentioned =
+                |watch: &Watch| matches!(&watch.hull, Hull::Reconciler(of) if of == name);
+            if !watches.iter().any(mentioned) {
+                tracing::info!(
+                    reconciler = name,
+                    gvk = describe(gvk),
+                    "not in watches.yaml: runs with defaults"
+                );
+                watches.push(Watch::native(gvk.clone(), name));
+            }
+        }
+        if watches.is_empty() {
+            return Err(ManagerError::NothingToWatch(file.display().to_string()));
+        }
+        Ok(watches)
+    }
+}
+
+/// SIGTERM and SIGINT, one after the other.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// A manager at work.
+struct Running {
+    dispatch: Arc<Dispatch>,
+    workers: JoinSet<()>,
+    feeds: Feeds,
+}
+
+impl Running {
+    fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
+        let Manager { operator, options, reconcilers } = manager;
+        let bound = |watch: &Watch| {
+            watch.max_concurrent_reconciles.unwrap_or(options.max_concurrent_reconciles)
+        };
+        let bounds: Vec<usize> = watches.iter().map(bound).collect();
+        let queue = Arc::new(Queue::new(&bounds));
+        let mapper = Mapper::new(client.clone());
+        let feeds = Feeds {
+            client: client.clone(),
+            mapper: mapper.clone(),
+            namespaces: options.namespaces().into(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
+        let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index));
+        let hub = Hub { operator, client: client.clone(), mapper: mapper.clone(), dependents };
+        let mut native: Vec<Registered> = reconcilers;
+        let controllers: Vec<_> =
+            watches.iter().map(|watch| hub.controller(watch, &mut native)).collect();
+        let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
+        let kinds = watches
+            .into_iter()
+            .zip(controllers)
+            .enumerate()
+            .filter_map(|(id, (watch, controller))| Some((id, watch, controller?)))
+            .map(|(id, watch, controller)| {
+                tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+                Kind {
+                    cache: feeds.follow(primary(&watch), |object| object, enqueue(&queue, id)),
+                    period: watch.reconcile_period.or(period),
+                    gvk: watch.gvk,
+                    controller,
+                }
+            })
+            .collect();
+        let dispatch = Arc::new(Dispatch {
+            client,
+            mapper,
+            queue,
+            kinds,
+            failures: std::sync::Mutex::default(),
+        });
+        let mut workers = JoinSet::new();
+        for _ in 0..bounds.iter().map(|bound| (*bound).max(1)).sum() {
+            let dispatch = dispatch.clone();
+            workers.spawn(async move { dispatch.work().await });
+        }
+        Self { dispatch, workers, feeds }
+    }
+
+    /// Ready once the first list of every kind has been read, or the kind is known to be missing.
+    fn readiness(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        let dispatch = self.dispatch.clone();
+        Arc::new(move || dispatch.kinds.iter().all(|kind| kind.cache.is_settled()))
+    }
+
+    async fn end(mut self) {
+        self.dispatch.queue.close();
+        let finish = async { while self.workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, finish).await.is_err() {
+            tracing::warn!(grace = ?GRACE, "some work did not end in time; it is resumed at the next start");
+        }
+        self.workers.shutdown().await;
+        self.feeds.stop.cancel();
+        self.feeds.tasks.close();
+        self.feeds.tasks.wait().await;
+    }
+}
+
+impl Hub {
+    fn controller(
+        &self,
+        watch: &Watch,
+        native: &mut Vec<Registered>,
+    ) -> Option<Arc<dyn Controller>> {
+        match &watch.hull {
+            Hull::Chart(chart) => Some(Arc::new(ChartController::new(
+                self,
+                watch.gvk.clone(),
+                chart.clone(),
+                watch.watch_dependent_resources,
+            ))),
+            Hull::Reconciler(name) => {
+                // Loading has made sure that the name is registered, and kinds are unique.
+                let at = native.iter().position(|registered| registered.name == name)?;
+                Some((native.swap_remove(at).make)(self))
+            }
+        }
+    }
+}
+
+fn primary(watch: &Watch) -> Subject {
+    Subject { gvk: watch.gvk.clone(), selector: watch.selector.clone(), content: Content::Full }
+}
+
+/// Puts a resource into the queue when something changed that a reconcile looks at.
+fn enqueue(queue: &Arc<Queue>, kind: KindId) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
+    let queue = queue.clone();
+    move |change| {
+        let (object, urgency, why) = match change {
+            Change::Seen { before: Some(before), now, .. } if !moved(&before, &now) => return,
+            Change::Seen { key, before: None, listed: true, .. } => {
+                (key, Urgency::Listed, "first list")
+            }
+            Change::Seen { key, before: None, .. } => (key, Urgency::Live, "created"),
+            Change::Seen { key, .. } => (key, Urgency::Live, "changed"),
+            Change::Gone { key, .. } => (key, Urgency::Live, "deleted"),
+        };
+        queue.add(Key { kind, object }, urgency, why);
+    }
+}
+
+/// Whether more than the status changed.
+fn moved(before: &DynamicObject, now: &DynamicObject) -> bool {
+    let facts = |object: &DynamicObject| {
+        let meta = &object.metadata;
+        (
+            meta.uid.clone(),
+            meta.generation,
+            meta.deletion_timestamp.clone(),
+            meta.finalizers.clone(),
+            meta.labels.clone(),
+            meta.annotations.clone(),
+        )
+    };
+    facts(before) != facts(now)
+        || (now.metadata.generation.is_none() && before.data.get("spec") != now.data.get("spec"))
+}

@@ -1,0 +1,295 @@
+//! watches.yaml: which kind is carried by which hull.
+//!
+//! Two phases: what the file says ([`raw`]), then what it means ([`Watch`]): kinds known to be complete
+//! and unique, charts loaded and compiled, reconcilers found. Every problem is told at once, each with
+//! its file and line, before anything touches the network.
+
+mod raw;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use catamaran_chart::{Chart, CompiledChart, Profile};
+use kube::core::{GroupVersionKind, Selector};
+use serde_saphyr::Spanned;
+
+use crate::options::duration;
+use raw::RawWatch;
+
+/// What one entry of watches.yaml means.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The kind.
+    pub gvk: GroupVersionKind,
+    /// Who reconciles it.
+    pub hull: Hull,
+    /// Label selector in the form of `kubectl -l`; only resources that match are looked at.
+    pub selector: Option<String>,
+    /// How often a resource is looked at although nothing moved; `None` is never.
+    pub reconcile_period: Option<Duration>,
+    /// How many resources of this kind may be worked on at once; `None` is the manager's default.
+    pub max_concurrent_reconciles: Option<usize>,
+    /// Whether objects of a release are watched (default true).
+    pub watch_dependent_resources: bool,
+}
+
+impl Watch {
+    /// A reconciler that watches.yaml does not mention, with defaults.
+    pub(crate) fn native(gvk: GroupVersionKind, reconciler: &str) -> Self {
+        Self {
+            gvk,
+            hull: Hull::Reconciler(reconciler.to_owned()),
+            selector: None,
+            reconcile_period: None,
+            max_concurrent_reconciles: None,
+            watch_dependent_resources: true,
+        }
+    }
+}
+
+/// The two hulls.
+#[derive(Clone)]
+pub enum Hull {
+    /// A Helm chart, compiled once and shared by all resources of the kind.
+    Chart(Arc<CompiledChart>),
+    /// A reconciler, by the name under which it was registered with the manager.
+    Reconciler(String),
+}
+
+impl fmt::Debug for Hull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chart(chart) => write!(f, "Chart({})", chart.metadata().name),
+            Self::Reconciler(name) => write!(f, "Reconciler({name})"),
+        }
+    }
+}
+
+/// Why watches.yaml cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchesError {
+    /// The file cannot be read.
+    #[error("{}: cannot read the file: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a list of entries; the message holds file and line.
+    #[error("{0}")]
+    Syntax(Problem),
+    /// Entries that are wrong, each with its line.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Entries(Vec<Problem>),
+}
+
+/// One thing wrong with watches.yaml.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, counted from 1.
+    pub line: u64,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
+    }
+}
+
+/// Loads and checks watches.yaml.
+///
+/// `reconcilers` are the names registered with the manager, with the kinds they are for. Chart paths are relative to the working
+/// directory, as operator-sdk has them, or else to the folder of the file.
+///
+/// # Errors
+/// [`WatchesError`], with every wrong entry in one go.
+pub fn load(
+    path: &Path,
+    reconcilers: &[(&str, GroupVersionKind)],
+) -> Result<Vec<Watch>, WatchesError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
+    parse(path, &text, reconcilers)
+}
+
+fn parse(
+    path: &Path,
+    text: &str,
+    reconcilers: &[(&str, GroupVersionKind)],
+) -> Result<Vec<Watch>, WatchesError> {
+    let at = |line, message| Problem { path: path.to_owned(), line, message };
+    let entries =
+        read_entries(text).map_err(|(line, message)| WatchesError::Syntax(at(line, message)))?;
+    let mut loader = Loader { path, reconcilers, charts: HashMap::new() };
+    let mut seen: HashMap<GroupVersionKind, u64> = HashMap::new();
+    let mut watches = Vec::new();
+    let mut problems = Vec::new();
+    for entry in entries {
+        let line = entry.referenced.line();
+        match loader.entry(entry.value) {
+            Ok(watch) => match seen.insert(watch.gvk.clone(), line) {
+                Some(first) => problems.push(at(
+                    line,
+                    format!("duplicate GVK: {} (first on line {first})", describe(&watch.gvk)),
+                )),
+                None => watches.push(watch),
+            },
+            Err(messages) => problems.extend(messages.into_iter().map(|message| at(line, message))),
+        }
+    }
+    if problems.is_empty() { Ok(watches) } else { Err(WatchesError::Entries(problems)) }
+}
+
+fn read_entries(text: &str) -> Result<Vec<Spanned<RawWatch>>, (u64, String)> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Vec::new());
+    }
+    serde_saphyr::from_str(text).map_err(|error| {
+        let line = error.location().map_or(1, |location| location.line());
+        let reason = error.to_string();
+        let reason = reason.lines().next().unwrap_or("not valid YAML").to_owned();
+        (line, format!("watches must be a list of entries with group, version, kind and chart or reconciler: {reason}"))
+    })
+}
+
+/// Group, version and kind in the form `group/version, Kind=kind`, as Go prints them.
+pub(crate) fn describe(gvk: &GroupVersionKind) -> String {
+    format!("{}/{}, Kind={}", gvk.group, gvk.version, gvk.kind)
+}
+
+struct Loader<'a> {
+    path: &'a Path,
+    reconcilers: &'a [(&'a str, GroupVersionKind)],
+    /// Charts by path: two kinds may share one.
+    charts: HashMap<String, Arc<CompiledChart>>,
+}
+
+impl Loader<'_> {
+    /// Checks one entry; all that is wrong with it, in the order of the fields.
+    fn entry(&mut self, raw: RawWatch) -> Result<Watch, Vec<String>> {
+        let mut wrong = Vec::new();
+        let gvk = GroupVersionKind {
+            group: raw.group.unwrap_or_default(),
+            version: raw.version.unwrap_or_default(),
+            kind: raw.kind.unwrap_or_default(),
+        };
+        for (field, value) in [("version", &gvk.version), ("kind", &gvk.kind)] {
+            if value.is_empty() {
+                wrong.push(format!("invalid GVK: {}: {field} must not be empty", describe(&gvk)));
+            }
+        }
+        for field in raw.unknown.keys() {
+            tracing::warn!(
+                kind = gvk.kind,
+                field,
+                "field of watches.yaml is not known and ignored"
+            );
+        }
+        if raw.override_values.is_some_and(|overrides| !overrides.is_empty()) {
+            wrong.push(
+                "overrideValues is not supported yet: put the values into the chart's values.yaml"
+                    .into(),
+            );
+        }
+        let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
+        let selector = note(&mut wrong, raw.selector.map(selector).transpose());
+        let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
+        match (hull, selector, period) {
+            (Some(hull), Some(selector), Some(period)) if wrong.is_empty() => Ok(Watch {
+                gvk,
+                hull,
+                selector: selector.flatten(),
+                reconcile_period: period.filter(|period| !period.is_zero()),
+                max_concurrent_reconciles: raw.max_concurrent_reconciles,
+                watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
+            }),
+            _ => Err(wrong),
+        }
+    }
+
+    fn hull(
+        &mut self,
+        gvk: &GroupVersionKind,
+        chart: Option<String>,
+        reconciler: Option<String>,
+    ) -> Result<Hull, String> {
+        match (chart, reconciler) {
+            (Some(chart), None) => self.chart(&chart).map(Hull::Chart),
+            (None, Some(name)) => self.reconciler(gvk, name).map(Hull::Reconciler),
+            (Some(_), Some(_)) => {
+                Err("an entry has either chart or reconciler, this one has both".to_owned())
+            }
+            (None, None) => {
+                Err("an entry needs chart or reconciler, this one has neither".to_owned())
+            }
+        }
+    }
+
+    fn reconciler(&self, gvk: &GroupVersionKind, name: String) -> Result<String, String> {
+        match self.reconcilers.iter().find(|(registered, _)| *registered == name) {
+            Some((_, of)) if of == gvk => Ok(name),
+            Some((_, of)) => {
+                Err(format!("reconciler {name:?} is for {}, not {}", describe(of), describe(gvk)))
+            }
+            None if self.reconcilers.is_empty() => Err(format!(
+                "unknown reconciler {name:?}: this program has none (`catamaran run` carries charts only)"
+            )),
+            None => {
+                let names: Vec<&str> = self.reconcilers.iter().map(|(name, _)| *name).collect();
+                Err(format!("unknown reconciler {name:?}: main.rs registers {}", names.join(", ")))
+            }
+        }
+    }
+
+    fn chart(&mut self, name: &str) -> Result<Arc<CompiledChart>, String> {
+        if let Some(chart) = self.charts.get(name) {
+            return Ok(chart.clone());
+        }
+        if name.is_empty() {
+            return Err("chart must not be empty".to_owned());
+        }
+        let beside = self.path.parent().map(|folder| folder.join(name));
+        let path = match beside {
+            Some(beside) if !Path::new(name).exists() && beside.exists() => beside,
+            _ => PathBuf::from(name),
+        };
+        let chart = Chart::load(&path)
+            .map_err(|error| format!("invalid chart directory {}: {error}", path.display()))?
+            .compile()
+            .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
+        // A template that cannot be parsed is told now, not by every resource.
+        chart
+            .check(Profile::Helm318)
+            .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
+        let chart = Arc::new(chart);
+        self.charts.insert(name.to_owned(), chart.clone());
+        Ok(chart)
+    }
+}
+
+fn note<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
+    result.map_err(|message| wrong.push(message)).ok()
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
+}
+
+fn selector(
+    selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
+) -> Result<Option<String>, String> {
+    let selector =
+        Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))?;
+    Ok(Some(selector.to_string()).filter(|selector| !selector.is_empty()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+use super::*;
+
+/// A file in a folder that also holds a small chart, `chart`.
+fn problems(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("chart");
+    std::fs::create_dir_all(chart.join("templates")).unwrap();
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: demo\nversion: 0.1.0\n")
+        .unwrap();
+    let path = folder.path().join("watches.yaml");
+    std::fs::write(&path, text).unwrap();
+    let prefix = path.display().to_string();
+    match load(
+        &path,
+        &[
+            ("Backups", GroupVersionKind::gvk("", "v1", "B")),
+            ("Restores", GroupVersionKind::gvk("", "v1", "R")),
+        ],
+    ) {
+        Ok(watches) => {
+            watches.iter().map(|w| format!("{} {:?}", describe(&w.gvk), w.hull)).collect()
+        }
+        Err(error) => error
+            .to_string()
+            .lines()
+            .map(|line| {
+                line.replace(&prefix, "FILE").replace(&folder.path().display().to_string(), "DIR")
+            })
+            .collect(),
+    }
+}
+
+#[test]
+fn both_hulls_in_one_file() {
+    let text = "- {group: a.io, version: v1, kind: A, chart: chart}\n- {version: v1, kind: B, reconciler: Backups}\n";
+    assert_eq!(problems(text), ["a.io/v1, Kind=A Chart(demo)", "/v1, Kind=B Reconciler(Backups)"]);
+}
+
+#[test]
+fn an_empty_file_watches_nothing() {
+    assert_eq!(problems(""), [""; 0]);
+    assert_eq!(
+        problems("---\n# Use the 'create api' subcommand\n".replace("---\n", "").as_str()),
+        [""; 0]
+    );
+}
+
+#[test]
+fn every_mistake_is_told_with_its_file_and_line() {
+    let table = [
+        (
+            "- version: v1\n  kind: A\n",
+            "FILE:1: an entry needs chart or reconciler, this one has neither",
+        ),
+        (
+            "- version: v1\n  kind: A\n  chart: chart\n  reconciler: Backups\n",
+            "FILE:1: an entry has either chart or reconciler, this one has both",
+        ),
+        (
+            "\n\n- kind: A\n  chart: chart\n",
+            "FILE:3: invalid GVK: /, Kind=A: version must not be empty",
+        ),
+        (
+            "# comment\n- group: g.io\n  version: v1\n  chart: chart\n",
+            "FILE:2: invalid GVK: g.io/v1, Kind=: kind must not be empty",
+        ),
+        (
+            "- version: v1\n  kind: A\n  reconciler: Nobody\n",
+            "FILE:1: unknown reconciler \"Nobody\": main.rs registers Backups, Restores",
+        ),
+        (
+            "- version: v1\n  kind: A\n  reconciler: Restores\n",
+            "FILE:1: reconciler \"Restores\" is for /v1, Kind=R, not /v1, Kind=A",
+        ),
+        (
+            "- {version: v1, kind: A, chart: chart}\n- {version: v1, kind: A, chart: chart}\n",
+            "FILE:2: duplicate GVK: /v1, Kind=A (first on line 1)",
+        ),
+        (
+            "- {version: v1, kind: A, chart: chart, reconcilePeriod: often}\n",
+            "FILE:1: invalid reconcilePeriod: \"often\" is not a duration such as 30s, 1m0s or 1h30m",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(problems(text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn a_missing_chart_is_told_with_its_path() {
+    let told = problems("- version: v1\n  kind: A\n  chart: nowhere\n");
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("FILE:1: invalid chart directory nowhere: "), "{told:?}");
+}
+
+#[test]
+fn what_is_not_a_list_is_told_with_its_line() {
+    for text in ["group: a\nversion: v1\n", "just text\n", "- [1, 2]\n", "- version: [\n", "- 5\n"]
+    {
+        let told = problems(text);
+        assert!(
+            told[0].starts_with("FILE:1: ") || told[0].starts_with("FILE:2: "),
+            "{text}: {told:?}"
+        );
+        assert!(told[0].contains("must be a list"), "{text}: {told:?}");
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_come_at_once() {
+    let text = "- kind: A\n- version: v1\n";
+    assert_eq!(problems(text).len(), 4);
+}

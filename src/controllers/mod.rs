@@ -1,0 +1,5 @@
+//! The reconcilers, one file each.
+
+mod memcachedbackup;
+
+pub use memcachedbackup::MemcachedBackups;

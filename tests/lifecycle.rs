@@ -1,0 +1,77 @@
+//! The operator's own life: killed, ended, restarted.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::json;
+use support::{Bench, apply_file, becomes, condition, delete, number, patch, vanishes};
+
+const CHART: &str = "memcached-sample";
+const NATIVE: &str = "memcachedbackup-sample";
+
+#[tokio::test]
+async fn killed_and_started_again_it_goes_on_where_it_was() {
+    let bench = Bench::shared("killed").await;
+    let mut operator = bench.operator();
+    apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+    apply_file(&bench, "tests/fixtures/cache_v1_memcachedbackup.yaml");
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    // At any moment: before the record, between two objects, before the status. It converges.
+    for pause in [150, 250, 400, 700] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        operator.kill();
+        operator = bench.operator();
+    }
+    let memcached = becomes(&bench.memcacheds(), CHART, "Ready", ready).await;
+    becomes(&bench.backups(), NATIVE, "Ready", ready).await;
+    assert_eq!(
+        number(&memcached, "/status/deployedRelease/version"),
+        Some(1),
+        "one install, one revision"
+    );
+
+    // What happened while nobody watched is made good.
+    operator.kill();
+    bench.kubectl(&["scale", "deployment", CHART, NATIVE, "--replicas=9"]);
+    patch(&bench.backups(), NATIVE, json!({ "spec": { "size": 4 } })).await;
+    let _operator = bench.operator();
+    becomes(&bench.deployments(), CHART, "scaled back", |d| number(d, "/spec/replicas") == Some(3))
+        .await;
+    becomes(&bench.deployments(), NATIVE, "scaled", |d| number(d, "/spec/replicas") == Some(4))
+        .await;
+    let memcached = bench.memcacheds().get(CHART).await.unwrap();
+    assert_eq!(
+        number(&memcached, "/status/deployedRelease/version"),
+        Some(1),
+        "a restart is no revision"
+    );
+}
+
+#[tokio::test]
+async fn a_resource_deleted_while_it_was_down_is_cleaned_up_at_its_start() {
+    let bench = Bench::shared("down").await;
+    let mut operator = bench.operator();
+    apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+    becomes(&bench.memcacheds(), CHART, "Ready", |object| condition(object, "Ready") == "True")
+        .await;
+    operator.kill();
+    delete(&bench.memcacheds(), CHART).await;
+    let _operator = bench.operator();
+    vanishes(&bench.memcacheds(), CHART).await;
+    vanishes(&bench.deployments(), CHART).await;
+}
+
+#[tokio::test]
+async fn sigterm_and_sigint_end_it_with_success_in_time() {
+    let bench = Bench::shared("sigterm").await;
+    for signal in ["-TERM", "-INT"] {
+        let mut operator = bench.operator();
+        apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+        becomes(&bench.memcacheds(), CHART, "Ready", |object| condition(object, "Ready") == "True")
+            .await;
+        operator.signal(signal);
+        let status = operator.ended(Duration::from_secs(10)).await;
+        assert_eq!(status.code(), Some(0), "{}", operator.log());
+    }
+}

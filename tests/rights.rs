@@ -1,0 +1,163 @@
+//! The operator as `make deploy` sets it up: its own service account, exactly the rights of config/rbac.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use catamaran_localcluster::{LocalCluster, Request};
+use serde_json::{Value, json};
+use support::{
+    Bench, DEADLINE, Operator, becomes, condition, create, delete, eventually, number, patch, root,
+    vanishes,
+};
+
+const SYSTEM: &str = "memcached-operator-system";
+const ACCOUNT: &str = "memcached-operator-controller-manager";
+
+/// Every verb of the role, as (group, resource, verb), with subresources as `resource/sub`.
+fn granted() -> BTreeSet<(String, String, String)> {
+    let text = std::fs::read_to_string(root().join("config/rbac/role.yaml")).unwrap();
+    let role: Value = serde_saphyr::from_str(&text).unwrap();
+    let strings = |value: &Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(|item| item.as_str().unwrap().to_owned()).collect()
+    };
+    let mut granted = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for group in strings(&rule["apiGroups"]) {
+            for resource in strings(&rule["resources"]) {
+                for verb in strings(&rule["verbs"]) {
+                    granted.insert((group.clone(), resource.clone(), verb));
+                }
+            }
+        }
+    }
+    granted
+}
+
+/// The rights that a request took.
+fn taken(request: &Request) -> Vec<(String, String, String)> {
+    let resource = if request.subresource.is_empty() {
+        request.resource.clone()
+    } else {
+        format!("{}/{}", request.resource, request.subresource)
+    };
+    let right = |verb: &str| (request.group.clone(), resource.clone(), verb.to_owned());
+    match request.code {
+        // A server-side apply that creates is authorized twice.
+        201 if request.verb == "patch" => vec![right("patch"), right("create")],
+        _ => vec![right(&request.verb)],
+    }
+}
+
+#[test]
+fn the_role_has_no_wildcard() {
+    for (group, resource, verb) in granted() {
+        assert!(
+            ![&group, &resource, &verb].iter().any(|part| part.contains('*')),
+            "{group} {resource} {verb}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn its_rights_are_enough_and_none_is_idle() {
+    let cluster = LocalCluster::builder().nodes(2).audit(true).start().await.unwrap();
+    let bench = Bench::on(cluster, "rights").await;
+    bench.kubectl(&["apply", "-f", "tests/fixtures/httproute-crd.yaml"]);
+    bench.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "-f",
+        "tests/fixtures/httproute-crd.yaml",
+    ]);
+    bench.kubectl(&["apply", "-k", "config/default"]);
+    let kubeconfig = bench.cluster.service_account(SYSTEM, ACCOUNT).await.unwrap();
+    // All namespaces, as deployed: WATCH_NAMESPACE is empty.
+    let _operator = Operator::start(Operator::command(&kubeconfig));
+
+    everything_a_user_does(&bench).await;
+
+    bench.cluster.audit().until_quiet(Duration::from_secs(2), DEADLINE).await.unwrap();
+    let account = format!("system:serviceaccount:{SYSTEM}:{ACCOUNT}");
+    let requests = bench.cluster.audit().of_user(&account).requests().unwrap();
+    let forbidden: Vec<_> = requests.iter().filter(|request| request.code == 403).collect();
+    assert!(
+        forbidden.is_empty(),
+        "rights that are missing in config/rbac/role.yaml: {forbidden:#?}"
+    );
+
+    let used: BTreeSet<_> = requests.iter().flat_map(taken).collect();
+    // Admission asks for this right; it makes no request (see LocalCluster: the plugin is on, as in
+    // OpenShift, so that the owner references above were refused without it).
+    let asked_by_admission =
+        |(_, resource, _): &&(String, String, String)| resource.ends_with("/finalizers");
+    let role = granted();
+    let idle: Vec<_> = role
+        .iter()
+        .filter(|right| !asked_by_admission(right))
+        .filter(|right| !used.contains(*right))
+        .collect();
+    assert!(idle.is_empty(), "rights in config/rbac/role.yaml that nothing needs: {idle:#?}");
+}
+
+/// Every kind of object of the chart comes, changes, is repaired, and goes; so does the native kind.
+async fn everything_a_user_does(bench: &Bench) {
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    let memcacheds = bench.memcacheds();
+    let full = json!({
+        "ingress": { "enabled": true },
+        "httpRoute": { "enabled": true },
+        "autoscaling": { "enabled": true, "minReplicas": 1, "maxReplicas": 2 },
+    });
+    create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", "full", full).await;
+    create(
+        &bench.backups(),
+        "cache.my.domain/v1",
+        "MemcachedBackup",
+        "backup",
+        json!({ "size": 2 }),
+    )
+    .await;
+    let deployed = |object: &_| condition(object, "Deployed") == "True";
+    becomes(&memcacheds, "full", "Deployed", deployed).await;
+    becomes(&bench.backups(), "backup", "Ready with its pods", |backup| {
+        ready(backup)
+            && backup.data["status"]["nodes"].as_array().is_some_and(|nodes| nodes.len() == 2)
+    })
+    .await;
+    let ingresses = bench.api("networking.k8s.io/v1", "Ingress");
+    let routes = bench.api("gateway.networking.k8s.io/v1", "HTTPRoute");
+    let scalers = bench.api("autoscaling/v2", "HorizontalPodAutoscaler");
+    for api in [&ingresses, &routes, &scalers] {
+        // Deleted by hand, it comes back: it is watched.
+        let before = becomes(api, "full", "there", |_| true).await.metadata.uid;
+        delete(api, "full").await;
+        becomes(api, "full", "created again", |object| object.metadata.uid != before).await;
+    }
+    let scaled = json!({ "spec": { "replicas": 5 } });
+    patch(&bench.deployments(), "backup", scaled).await;
+    becomes(&bench.deployments(), "backup", "scaled back", |d| {
+        number(d, "/spec/replicas") == Some(2)
+    })
+    .await;
+    // An upgrade that drops objects.
+    let less = json!({ "ingress": null, "httpRoute": null, "autoscaling": null });
+    patch(&memcacheds, "full", json!({ "spec": less })).await;
+    for api in [&ingresses, &routes, &scalers] {
+        vanishes(api, "full").await;
+    }
+    becomes(&memcacheds, "full", "Ready", ready).await;
+    // History is capped: old records are deleted.
+    delete(&memcacheds, "full").await;
+    delete(&bench.backups(), "backup").await;
+    vanishes(&memcacheds, "full").await;
+    vanishes(&bench.backups(), "backup").await;
+    eventually("no record is left", async || {
+        let records = bench.kubectl(&["get", "secrets", "--output=name"]);
+        if records.is_empty() { Ok(()) } else { Err(records) }
+    })
+    .await;
+}

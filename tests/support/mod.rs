@@ -1,0 +1,273 @@
+//! What the tests of the operator share: a namespace on a real API server, and the operator as a
+//! process of its own, as a user runs it.
+
+#![allow(dead_code)] // each test file uses its own part
+#![allow(clippy::unwrap_used, clippy::panic)] // a helper of tests fails as a test does
+
+use std::fs::File;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use catamaran_localcluster::{LocalCluster, Namespace, Tools};
+use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+/// The longest that anything may take here; most take well under a second.
+pub const DEADLINE: Duration = Duration::from_mins(1);
+
+/// The root of the project.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A namespace of a test's own, with the CRDs in place.
+pub struct Bench {
+    pub namespace: Namespace,
+    pub tools: Tools,
+    pub cluster: LocalCluster,
+}
+
+impl Bench {
+    /// A namespace on the cluster that all tests share.
+    pub async fn shared(name: &str) -> Self {
+        Self::on(catamaran_localcluster::shared().await.unwrap(), name).await
+    }
+
+    /// A namespace on a cluster.
+    pub async fn on(cluster: LocalCluster, name: &str) -> Self {
+        let namespace = cluster.namespace(name).await.unwrap();
+        let bench = Self { namespace, tools: cluster.tools().unwrap(), cluster };
+        bench.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"]);
+        let crds = ["crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain"];
+        bench.kubectl(&["wait", "--for=condition=Established", crds[0], crds[1], "--timeout=30s"]);
+        bench
+    }
+
+    /// Runs kubectl in the namespace; what it prints.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.run(&self.tools.kubectl(), arguments)
+    }
+
+    /// Runs helm 4 in the namespace; what it prints.
+    pub fn helm(&self, arguments: &[&str]) -> String {
+        self.run(&self.tools.helm(), arguments)
+    }
+
+    /// Runs helm 3 in the namespace; what it prints.
+    pub fn helm3(&self, arguments: &[&str]) -> String {
+        self.run(&self.tools.helm3(), arguments)
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> String {
+        let output = Command::new(program)
+            .args(["--namespace", &self.namespace])
+            .args(arguments)
+            .env("KUBECONFIG", self.cluster.kubeconfig())
+            .current_dir(root())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{} {arguments:?}: {told}", program.display());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts the operator for this namespace alone.
+    pub fn operator(&self) -> Operator {
+        let mut command = Operator::command(self.cluster.kubeconfig());
+        command.env("WATCH_NAMESPACE", self.namespace.name());
+        Operator::start(command)
+    }
+
+    /// The API of a kind, in this namespace.
+    pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.cluster.client(), &self.namespace, &resource)
+    }
+
+    pub fn memcacheds(&self) -> Api<DynamicObject> {
+        self.api("cache.my.domain/v1alpha1", "Memcached")
+    }
+
+    pub fn backups(&self) -> Api<DynamicObject> {
+        self.api("cache.my.domain/v1", "MemcachedBackup")
+    }
+
+    pub fn deployments(&self) -> Api<DynamicObject> {
+        self.api("apps/v1", "Deployment")
+    }
+
+    /// The names of the pods whose name begins with `prefix`, sorted; those that end are left out.
+    pub async fn pods(&self, prefix: &str) -> Vec<String> {
+        let pods = self.api("v1", "Pod").list(&ListParams::default()).await.unwrap();
+        let living = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let mut names: Vec<_> =
+            living.map(|pod| pod.name_any()).filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names
+    }
+}
+
+/// The operator, running.
+pub struct Operator {
+    process: Child,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Operator {
+    /// The operator's command line, as `make run` has it.
+    pub fn command(kubeconfig: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memcached-operator"));
+        command
+            .args(["--watches-file", "watches.yaml", "--health-probe-bind-address", "127.0.0.1:0"])
+            .env("KUBECONFIG", kubeconfig)
+            .env_remove("WATCH_NAMESPACE")
+            .env_remove("RUST_LOG")
+            .current_dir(root());
+        command
+    }
+
+    /// Starts a command line; its log goes to a file.
+    pub fn start(mut command: Command) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("operator.log");
+        let stderr = File::create(&log).unwrap();
+        let process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        Self { process, log, _folder: folder }
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Sends a signal, by kill(1).
+    pub fn signal(&self, signal: &str) {
+        let sent =
+            Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Kills it where it stands.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self, within: Duration) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < within, "still running after {within:?}:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of the operator ---\n{}", self.log());
+        }
+    }
+}
+
+/// Waits until `look` finds what it looks for; what it says otherwise is told at the deadline.
+pub async fn eventually<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let begun = Instant::now();
+    loop {
+        match look().await {
+            Ok(found) => return found,
+            Err(instead) if begun.elapsed() > DEADLINE => {
+                panic!("not within {DEADLINE:?}: {what}; instead: {instead}")
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// Waits until a resource exists and `want` likes it.
+pub async fn becomes(
+    api: &Api<DynamicObject>,
+    name: &str,
+    what: &str,
+    want: impl Fn(&DynamicObject) -> bool,
+) -> DynamicObject {
+    eventually(&format!("{name}: {what}"), async || {
+        let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
+        match found {
+            Some(object) if want(&object) => Ok(object),
+            Some(object) => Err(format!("{:#}", object.data)),
+            None => Err("it is not there".to_owned()),
+        }
+    })
+    .await
+}
+
+/// Waits until a resource is gone.
+pub async fn vanishes(api: &Api<DynamicObject>, name: &str) {
+    eventually(&format!("{name} is gone"), async || match api.get_opt(name).await {
+        Ok(None) => Ok(()),
+        Ok(Some(object)) => Err(format!("{:?}", object.metadata.finalizers)),
+        Err(error) => Err(error.to_string()),
+    })
+    .await;
+}
+
+/// Creates or changes a resource from a file of the project.
+pub fn apply_file(bench: &Bench, file: &str) {
+    bench.kubectl(&["apply", "-f", file]);
+}
+
+/// Changes a resource as `kubectl patch --type merge` does.
+pub async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) {
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+/// Creates a resource.
+pub async fn create(
+    api: &Api<DynamicObject>,
+    api_version: &str,
+    kind: &str,
+    name: &str,
+    spec: Value,
+) {
+    let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name }, "spec": spec });
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+}
+
+/// Deletes a resource, without waiting.
+pub async fn delete(api: &Api<DynamicObject>, name: &str) {
+    api.delete(name, &DeleteParams::default()).await.unwrap();
+}
+
+/// The status of a condition, or "" if there is none.
+pub fn condition<'a>(object: &'a DynamicObject, type_: &str) -> &'a str {
+    field(object, type_, "status")
+}
+
+/// A field of a condition, or "".
+pub fn field<'a>(object: &'a DynamicObject, type_: &str, field: &str) -> &'a str {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == type_);
+    found.and_then(|condition| condition[field].as_str()).unwrap_or_default()
+}
+
+/// The number at a pointer.
+pub fn number(object: &DynamicObject, pointer: &str) -> Option<i64> {
+    object.data.pointer(pointer).and_then(Value::as_i64)
+}
