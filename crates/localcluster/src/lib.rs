@@ -1,1 +1,63 @@
 //! A real control plane, started in seconds: etcd, API server, controller-manager, scheduler, simulated nodes.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), catamaran_localcluster::Error> {
+//! // A share in the checkout's cluster; it runs as long as anybody has one.
+//! let cluster = catamaran_localcluster::shared().await?;
+//! let namespace = cluster.namespace("scale").await?;
+//! let client = cluster.client();
+//!
+//! // Or one of my own, for what would disturb others: CRDs, webhooks, all namespaces.
+//! let own = catamaran_localcluster::LocalCluster::builder().nodes(2).audit(true).start().await?;
+//! let mark = own.audit().mark()?;
+//! // ... the operator runs with own.service_account("ns", "operator") ...
+//! let requests = own.audit().of_agent("memcached-operator").since(mark)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Nothing is left behind
+//!
+//! A process of its own, the *supervisor* (`localcluster supervise`), owns the control plane's
+//! processes. Everyone else holds *leases*: open connections to it. The kernel closes a connection
+//! whatever becomes of its holder (drop, panic, Ctrl-C, SIGKILL), and without leases the supervisor
+//! ends the components in order, removes their folder and exits. If the supervisor itself is killed,
+//! the kernel kills its children, as each has asked it to before it became etcd, kube-apiserver and
+//! so on. The folder that remains in that case is swept by the next start.
+//!
+//! This relies on Linux. To read the logs of a cluster that has ended, set
+//! `CATAMARAN_LOCALCLUSTER_KEEP=1`: its folder remains in `/tmp/catamaran-UID`.
+
+mod access;
+mod audit;
+mod builder;
+mod cluster;
+mod error;
+mod lease;
+mod namespace;
+mod nodes;
+mod pki;
+mod places;
+mod plane;
+mod processes;
+mod program;
+mod protocol;
+mod readiness;
+mod supervisor;
+mod tools;
+
+pub use audit::{AuditLog, Mark, Request};
+pub use builder::{Builder, shared};
+pub use cluster::LocalCluster;
+pub use error::{Error, Failure, Result};
+pub use namespace::Namespace;
+pub use protocol::Status;
+pub use tools::{Tools, tools};
+
+/// For the program `localcluster`; nobody else needs it.
+#[doc(hidden)]
+pub mod program_parts {
+    pub use crate::builder::shared_builder;
+    pub use crate::processes::exec;
+    pub use crate::supervisor::run as supervise;
+}
