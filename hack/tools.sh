@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# Provides the programs the integration tests and `make cluster` run against:
+# Provides the programs the integration tests and `make dev` run against:
 # a real Kubernetes control plane, simulated nodes, and two real Helms.
 # What it promises is in hack/README.md; `hack/tools.sh --help` is short.
 #
