@@ -75,7 +75,7 @@ async fn a_value_of_the_wrong_type_is_a_condition_and_not_a_crash() {
     .await;
     assert_eq!(field(&wrong, "ReleaseFailed", "reason"), "InstallError");
     assert!(
-        field(&wrong, "ReleaseFailed", "message").contains("Deployment \"wrong\""),
+        field(&wrong, "ReleaseFailed", "message").contains("Deployment \"wrong-memcached\""),
         "{:#}",
         wrong.data
     );
@@ -116,7 +116,10 @@ async fn a_value_of_the_wrong_type_is_a_condition_and_not_a_crash() {
 #[tokio::test]
 async fn an_object_of_somebody_else_is_left_alone() {
     let bench = Bench::shared("foreign").await;
-    bench.kubectl(&["create", "deployment", "taken", "--image=theirs:1"]);
+    // The name that the chart's Deployment would have, and the native kind's.
+    for name in ["taken-memcached", "taken"] {
+        bench.kubectl(&["create", "deployment", name, "--image=theirs:1"]);
+    }
     let _operator = bench.operator();
     create(&bench.memcacheds(), "cache.my.domain/v1alpha1", "Memcached", "taken", json!({})).await;
     let told = becomes(&bench.memcacheds(), "taken", "told", |object| {
@@ -150,7 +153,9 @@ async fn an_object_of_somebody_else_is_left_alone() {
     delete(&bench.backups(), "taken").await;
     vanishes(&bench.backups(), "taken").await;
 
-    let theirs = bench.deployments().get("taken").await.unwrap();
-    let image = theirs.data.pointer("/spec/template/spec/containers/0/image").unwrap();
-    assert_eq!(image, "theirs:1", "untouched by both hulls, and still there");
+    for name in ["taken-memcached", "taken"] {
+        let theirs = bench.deployments().get(name).await.unwrap();
+        let image = theirs.data.pointer("/spec/template/spec/containers/0/image").unwrap();
+        assert_eq!(image, "theirs:1", "untouched, and still there");
+    }
 }

@@ -73,7 +73,10 @@ async fn its_rights_are_enough_and_none_is_idle() {
         "-f",
         "tests/fixtures/httproute-crd.yaml",
     ]);
-    bench.kubectl(&["apply", "-k", "config/default"]);
+    bench.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/default"]);
+    // Restricted pod security admits the operator's pod.
+    let deployment = format!("deployment/{ACCOUNT}");
+    bench.kubectl(&["rollout", "status", &deployment, "-n", SYSTEM, "--timeout=60s"]);
     let kubeconfig = bench.cluster.service_account(SYSTEM, ACCOUNT).await.unwrap();
     // All namespaces, as deployed: WATCH_NAMESPACE is empty.
     let _operator = Operator::start(Operator::command(&kubeconfig));
@@ -133,9 +136,10 @@ async fn everything_a_user_does(bench: &Bench) {
     let scalers = bench.api("autoscaling/v2", "HorizontalPodAutoscaler");
     for api in [&ingresses, &routes, &scalers] {
         // Deleted by hand, it comes back: it is watched.
-        let before = becomes(api, "full", "there", |_| true).await.metadata.uid;
-        delete(api, "full").await;
-        becomes(api, "full", "created again", |object| object.metadata.uid != before).await;
+        let before = becomes(api, "full-memcached", "there", |_| true).await.metadata.uid;
+        delete(api, "full-memcached").await;
+        becomes(api, "full-memcached", "created again", |object| object.metadata.uid != before)
+            .await;
     }
     let scaled = json!({ "spec": { "replicas": 5 } });
     patch(&bench.deployments(), "backup", scaled).await;
@@ -147,7 +151,7 @@ async fn everything_a_user_does(bench: &Bench) {
     let less = json!({ "ingress": null, "httpRoute": null, "autoscaling": null });
     patch(&memcacheds, "full", json!({ "spec": less })).await;
     for api in [&ingresses, &routes, &scalers] {
-        vanishes(api, "full").await;
+        vanishes(api, "full-memcached").await;
     }
     becomes(&memcacheds, "full", "Ready", ready).await;
     // History is capped: old records are deleted.

@@ -147,7 +147,7 @@ async fn deleting_a_resource_removes_what_it_made() {
     pods(&bench, CHART, 0).await;
     pods(&bench, NATIVE, 0).await;
     assert_eq!(bench.kubectl(&["get", "secrets", "--output=name"]), "", "no record is left");
-    assert_eq!(bench.helm(&["list", "--all", "--short"]), "");
+    assert_eq!(bench.helm3(&["list", "--all", "--short"]), "");
 }
 
 #[tokio::test]

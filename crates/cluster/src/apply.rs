@@ -391,6 +391,10 @@ mod tests {
                 json!({"code": 500, "message": "failed to create typed patch object (ns/a; /v1, Kind=Secret): .x: field not declared in schema"}),
             ),
             (
+                FailureKind::Invalid,
+                json!({"code": 500, "message": "failed to convert new object (ns/a; /v1, Kind=Secret) to proper version: x"}),
+            ),
+            (
                 FailureKind::Unavailable,
                 json!({"code": 500, "reason": "InternalError", "message": "etcdserver: request timed out"}),
             ),

@@ -155,16 +155,15 @@ impl Mapper {
         *self.state() = State::default();
     }
 
-    /// Forgets one kind, because a request to its resource said that the path does not exist.
+    /// Forgets one kind, and that it was not found: because a request to its resource said that the
+    /// path does not exist, or because its CRD was created just now. The next question asks at once.
     pub fn forget(&self, gvk: &GroupVersionKind) {
         let mut state = self.state();
         state.kinds.remove(gvk);
         state.capabilities = None;
         // Keeps `resolve` from reading all of discovery again for this one kind.
-        state.misses.entry(gvk.clone()).or_insert_with(|| {
-            let now = Instant::now();
-            now.checked_sub(RETRY_AFTER).unwrap_or(now)
-        });
+        let now = Instant::now();
+        state.misses.insert(gvk.clone(), now.checked_sub(RETRY_AFTER).unwrap_or(now));
     }
 
     fn known(&self, gvk: &GroupVersionKind) -> Option<Mapping> {
@@ -332,5 +331,59 @@ async fn call<T>(future: impl Future<Output = Result<T, kube::Error>>) -> Result
     match timeout(CALL_TIMEOUT, future).await {
         Ok(result) => result.map_err(|error| MapperError::Discovery(Arc::new(error))),
         Err(_) => Err(MapperError::Timeout),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).expect("discovery")
+    }
+
+    /// Both forms of discovery tell the same.
+    #[test]
+    fn kinds_and_capabilities_are_read_from_either_form() {
+        let mut aggregated = Found::default();
+        aggregated.add_all(read(json!({"items": [{"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [{
+            "resource": "deployments", "scope": "Namespaced",
+            "responseKind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+            "subresources": [{"subresource": "scale", "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"}}],
+        }]}]}]})));
+        let mut listed = Found::default();
+        let list = json!({"groupVersion": "apps/v1", "resources": [
+            {"name": "deployments", "singularName": "deployment", "namespaced": true, "kind": "Deployment", "verbs": []},
+            {"name": "deployments/scale", "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": []},
+        ]});
+        listed.add_list("apps", "v1", read(list));
+        for found in [aggregated, listed] {
+            let mapping = found
+                .kinds
+                .get(&GroupVersionKind::gvk("apps", "v1", "Deployment"))
+                .expect("a kind");
+            assert_eq!(
+                (mapping.resource.plural.as_str(), mapping.namespaced),
+                ("deployments", true)
+            );
+            assert_eq!(found.kinds.len(), 1, "a subresource is no kind to apply");
+            let expected = ["apps/v1", "apps/v1/Deployment", "apps/v1/Scale"].map(str::to_owned);
+            assert_eq!(found.api_versions, BTreeSet::from(expected));
+        }
+    }
+
+    #[test]
+    fn a_core_kind_has_no_group() {
+        let mut found = Found::default();
+        found.add_list("", "v1", read(json!({"groupVersion": "v1", "resources": [
+            {"name": "nodes", "singularName": "node", "namespaced": false, "kind": "Node", "verbs": []},
+        ]})));
+        let gvk = GroupVersionKind::gvk("", "v1", "Node");
+        assert_eq!(found.kinds.get(&gvk).map(|mapping| mapping.namespaced), Some(false));
+        assert_eq!(found.api_versions, BTreeSet::from(["v1".to_owned(), "v1/Node".to_owned()]));
+        let gone = GroupVersionKind::gvk("example.dev", "v1", "Thing");
+        let text = "no matches for kind \"Thing\" in version \"example.dev/v1\"";
+        assert_eq!(no_match(&gone).to_string(), text);
     }
 }

@@ -14,6 +14,11 @@ use crate::watch::Content;
 /// How long a cache may lag behind a write before its silence is taken for an answer.
 const LAG: Duration = Duration::from_secs(10);
 
+/// Repairs of one object within this time of each other are a fight with somebody.
+const FIGHT: Duration = Duration::from_mins(1);
+/// As many repairs in a row are made at once; after them each waits longer than the one before.
+const PATIENCE: u32 = 3;
+
 /// Kinds whose content no readiness rule reads: their metadata is all that is watched.
 const PLAIN: &[(&str, &str)] = &[
     ("", "ConfigMap"),
@@ -131,6 +136,8 @@ pub struct Expected {
     left_at: Instant,
     /// Whether the watch has shown it to us since.
     confirmed: bool,
+    /// How often it was repaired in a row.
+    repairs: u32,
 }
 
 /// What became of an object since we left it.
@@ -144,6 +151,8 @@ pub enum Verdict {
     Drifted,
     /// Somebody deleted it, or is doing so.
     Gone,
+    /// Drifted or gone, but somebody undoes every repair: not before this time has passed.
+    Rest(Duration),
 }
 
 impl Expected {
@@ -156,11 +165,34 @@ impl Expected {
             readiness: observed.readiness,
             left_at: Instant::now(),
             confirmed: false,
+            repairs: 0,
         }
+    }
+
+    /// The same after a repair: keeps count, so that two who disagree do not write without a pause.
+    #[must_use]
+    pub fn repaired(mut self, before: &Self) -> Self {
+        if self.left_at.duration_since(before.left_at) < FIGHT {
+            self.repairs = before.repairs.saturating_add(1);
+        }
+        self
     }
 
     /// Compares with what the cache says now, at the time `now`.
     pub fn compare(&mut self, observed: Option<&Observed>, now: Instant) -> Verdict {
+        let verdict = self.judge(observed, now);
+        let pause = match self.repairs.checked_sub(PATIENCE) {
+            Some(more) => Duration::from_secs(1 << more.min(5)),
+            None => Duration::ZERO,
+        };
+        let rest = (self.left_at + pause).saturating_duration_since(now);
+        match verdict {
+            Verdict::Drifted | Verdict::Gone if !rest.is_zero() => Verdict::Rest(rest),
+            verdict => verdict,
+        }
+    }
+
+    fn judge(&mut self, observed: Option<&Observed>, now: Instant) -> Verdict {
         match observed {
             Some(observed) if observed.deleting => Verdict::Gone,
             Some(observed) if observed.mark == self.mark => {
@@ -232,6 +264,27 @@ mod tests {
         let revision = ("deployment.kubernetes.io/revision".to_owned(), "1".to_owned());
         rolled.metadata.annotations = Some([revision].into());
         assert_eq!(verdict(&ours, &rolled), Verdict::Same);
+    }
+
+    #[test]
+    fn who_undoes_every_repair_meets_longer_and_longer_pauses() {
+        let ours = deployment(5, Some(1), &json!({}));
+        let theirs = Observed::of("apps", "Deployment", &deployment(9, Some(2), &json!({})));
+        let mut expected = Expected::of("apps", "Deployment", &ours);
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            pauses.push(match expected.compare(Some(&theirs), expected.left_at) {
+                Verdict::Rest(pause) => pause.as_secs(),
+                verdict => {
+                    assert_eq!(verdict, Verdict::Drifted);
+                    0
+                }
+            });
+            expected = Expected::of("apps", "Deployment", &ours).repaired(&expected);
+        }
+        assert_eq!(pauses, [0, 0, 0, 1, 2, 4]);
+        let later = expected.left_at + Duration::from_secs(9);
+        assert_eq!(expected.compare(Some(&theirs), later), Verdict::Drifted);
     }
 
     #[test]

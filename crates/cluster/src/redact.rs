@@ -44,16 +44,17 @@ pub fn server_message(group: &str, kind: &str, status: &Status) -> String {
 
 /// How the API server begins to tell that an applied object does not fit its kind's schema; it
 /// gives no reason for machines, and the status 500.
-const SCHEMA_MISMATCH: &str = "failed to create typed patch object";
+const SCHEMA_MISMATCHES: [&str; 2] =
+    ["failed to create typed patch object", "failed to convert new object"];
 
 /// Whether a server-side apply was refused because the object does not fit its kind's schema.
 pub fn is_schema_mismatch(status: &Status) -> bool {
-    status.message.starts_with(SCHEMA_MISMATCH)
+    SCHEMA_MISMATCHES.iter().any(|beginning| status.message.starts_with(beginning))
 }
 
 /// The field in such a message, which goes on with what it found there.
 fn mismatched_field(status: &Status) -> Option<&str> {
-    let (_, after) = status.message.strip_prefix(SCHEMA_MISMATCH)?.split_once("): ")?;
+    let (_, after) = status.message.split_once("): ").filter(|_| is_schema_mismatch(status))?;
     let (field, _) = after.split_once(": ")?;
     field.starts_with('.').then_some(field)
 }
@@ -74,7 +75,9 @@ pub fn redacted(object: &Value) -> Value {
     for field in ["data", "stringData"] {
         match copy.get_mut(field) {
             Some(Value::Object(entries)) => {
-                entries.values_mut().for_each(|value| *value = REDACTED.into())
+                for value in entries.values_mut() {
+                    *value = REDACTED.into();
+                }
             }
             Some(other) => *other = REDACTED.into(),
             None => {}

@@ -64,8 +64,11 @@ impl Options {
     /// # Errors
     /// Directives of `--log-level` that cannot be understood.
     pub fn init_logging(&self) -> Result<(), String> {
-        let filter = tracing_subscriber::EnvFilter::try_new(&self.log_level)
-            .map_err(|error| format!("--log-level {:?}: {error}", self.log_level))?;
+        // kube reports every answer of the API server that is not a success as an error of its own;
+        // whoever made the request reports it, with what it means.
+        let filter =
+            tracing_subscriber::EnvFilter::try_new(format!("kube_client=off,{}", self.log_level))
+                .map_err(|error| format!("--log-level {:?}: {error}", self.log_level))?;
         let lines = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
@@ -73,8 +76,10 @@ impl Options {
         let human = std::io::stderr().is_terminal();
         // An error means that the program set up logging itself: that is its right.
         let _ = match self.log_format {
-            Some(LogFormat::Json) => lines.json().flatten_event(true).try_init(),
-            None if !human => lines.json().flatten_event(true).try_init(),
+            Some(LogFormat::Json) => {
+                lines.json().flatten_event(true).with_span_list(false).try_init()
+            }
+            None if !human => lines.json().flatten_event(true).with_span_list(false).try_init(),
             Some(LogFormat::Human) | None => lines.with_ansi(human).try_init(),
         };
         Ok(())

@@ -1,1 +1,40 @@
-//! A release: record, storage, plan, drive, history.
+//! A release: what Helm remembers of an installed chart, and the only way a chart's objects are
+//! written.
+//!
+//! ```text
+//! let driver  = Driver::new(client, mapper);
+//! let history = driver.history(namespace, name).await?;          // one LIST
+//! let facts   = history.current_facts();                         // render with these to compare
+//! let desired = Desired::new(&chart, &config, &rendered, &facts).owned_by(&owner);
+//! match history.decide(&desired)? {
+//!     Action::Unchanged            => {}                          // no request at all
+//!     Action::RenderAgain(facts)   => /* render with these, build `desired` anew, decide again */,
+//!     Action::Wait { .. }          => /* a helm CLI is at work: come back later */,
+//!     Action::Install | Action::Upgrade | Action::Resume => { driver.apply(&history, &desired).await?; }
+//! }
+//! ```
+//!
+//! [`History`] and [`History::decide`] are pure. [`Driver::apply`] performs what `decide` says; it
+//! can be cancelled, or its process killed, between any two requests: the record in the cluster is
+//! enough for the next call to go on, with the same revision.
+//!
+//! An error whose [`Error::is_transient`] is true leaves the record pending and the next call
+//! resumes; after any other the record says `failed`, and why, as Helm would.
+//!
+//! For now refused, before anything is written: charts with hooks other than tests and charts with
+//! `crds/` ([`Error::Unsupported`]), and records larger than a Secret may be ([`Error::Encode`]).
+
+#[cfg(test)]
+mod fixtures;
+
+pub mod drive;
+mod error;
+pub mod objects;
+pub mod plan;
+pub mod record;
+
+pub use drive::{Applied, AppliedObject, Done, Driver, Kept, Uninstalled, WhyKept};
+pub use error::Error;
+pub use objects::{ObjectId, Owner, PlannedObject};
+pub use plan::{Action, Desired, History};
+pub use record::{Info, Release, Status};

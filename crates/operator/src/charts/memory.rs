@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catamaran_cluster::observed::{Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
@@ -13,6 +13,9 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
+
+/// How long a cache may take to catch up with our writes before it is looked at again.
+const CATCH_UP: Duration = Duration::from_secs(11);
 
 /// Releases by resource.
 #[derive(Debug, Default)]
@@ -45,10 +48,19 @@ pub(super) struct Left {
 pub(super) struct Findings {
     /// Objects that somebody changed or deleted.
     pub drifted: Vec<ObjectId>,
-    /// Whether a cache has not caught up with our own writes yet.
-    pub behind: bool,
+    /// When to look again although nothing happens: a cache has not caught up with our own writes yet,
+    /// or a repair rests.
+    pub again: Option<Duration>,
+    /// Whether there are objects that no watch tells of: nobody asked for it, or the rights are missing.
+    pub blind: bool,
     /// Objects that do not do their work (yet), and why.
     pub not_ready: Vec<(ObjectId, Readiness)>,
+}
+
+impl Findings {
+    fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |sooner| sooner.min(after)));
+    }
 }
 
 impl Memory {
@@ -103,10 +115,15 @@ impl Remembered {
         for object in &mut self.objects {
             let cached = object.cached();
             let observed = cached.as_deref().map(|dependent| &dependent.observed);
-            match object.cache.as_ref().map(|_| object.expected.compare(observed, now)) {
-                Some(Verdict::Drifted | Verdict::Gone) => findings.drifted.push(object.id.clone()),
-                Some(Verdict::Behind) => findings.behind = true,
-                Some(Verdict::Same) | None => {}
+            if object.cache.as_ref().is_none_or(|cache| !cache.is_synced()) {
+                findings.blind = true;
+            } else {
+                match object.expected.compare(observed, now) {
+                    Verdict::Drifted | Verdict::Gone => findings.drifted.push(object.id.clone()),
+                    Verdict::Behind => findings.look_again(CATCH_UP),
+                    Verdict::Rest(pause) => findings.look_again(pause),
+                    Verdict::Same => {}
+                }
             }
             let readiness = object.expected.readiness(observed);
             if *readiness != Readiness::Ready {
@@ -124,7 +141,10 @@ impl Remembered {
     ) {
         for left in applied.iter().filter_map(|object| Left::new(object, &cache)) {
             match self.objects.iter_mut().find(|known| known.id == left.id) {
-                Some(known) => *known = left,
+                Some(known) => {
+                    let expected = left.expected.repaired(&known.expected);
+                    *known = Left { expected, ..left };
+                }
                 None => self.objects.push(left),
             }
         }

@@ -25,8 +25,9 @@ use crate::manager::status::{Draft, Written};
 const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
 const SOON: Duration = Duration::from_secs(1);
-/// How long a cache may take to catch up before it is looked at again.
-const CATCH_UP: Duration = Duration::from_secs(11);
+/// How often a release is applied again whose objects no watch tells of, while it is not ready; after
+/// that the reconcile period decides.
+const BLIND: Duration = Duration::from_secs(15);
 
 /// One release of one resource during one reconcile.
 struct Work<'a> {
@@ -93,20 +94,21 @@ impl ChartController {
         }
         let findings = self.look(work.key);
         report::readiness(&mut work.draft, &findings.not_ready);
-        if findings.behind || !findings.drifted.is_empty() {
-            Ok(Next::After(CATCH_UP))
-        } else {
-            Ok(Next::Rest)
-        }
+        let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
+        Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
     }
 
     /// The objects that drifted, if the release is remembered and its inputs did not move.
     fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
         let mut memory = self.memory();
         let remembered = memory.get_mut(work.key).filter(|known| known.is_about(&work.resource))?;
+        let findings = remembered.look(Instant::now());
+        if findings.blind {
+            return None; // what no watch tells is found out by applying it all once more
+        }
         let release = remembered.history.deployed()?;
         report::deployed(&mut work.draft, release, &remembered.notes);
-        Some(remembered.look(Instant::now()).drifted)
+        Some(findings.drifted)
     }
 
     fn look(&self, key: &Key) -> Findings {

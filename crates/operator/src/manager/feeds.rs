@@ -58,6 +58,17 @@ impl<P> Cache<P> {
         self.missing.load(Ordering::Relaxed) || self.is_synced()
     }
 
+    /// Returns once [`Cache::is_settled`], or when the time is over.
+    pub async fn settled(&self, within: Duration) {
+        let settled = async {
+            while !self.is_settled() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        // A right that is missing keeps a cache empty for ever; that has been said, work goes on.
+        let _ = tokio::time::timeout(within, settled).await;
+    }
+
     fn stores(&self) -> &[NamespaceStore<P>] {
         self.stores.get().map_or(&[], Vec::as_slice)
     }

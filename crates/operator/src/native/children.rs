@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catamaran_cluster::apply::{Applier, FailureKind, Target};
 use catamaran_cluster::observed::{Expected, Verdict};
@@ -16,6 +16,9 @@ use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
 
+/// How long a cache may take to catch up with our writes before it is looked at again.
+const CATCH_UP: Duration = Duration::from_secs(11);
+
 /// What is remembered of every child, for as long as its owner lives.
 #[derive(Debug, Default)]
 pub(super) struct Children(Mutex<HashMap<Key, HashMap<ChildKey, Child>>>);
@@ -27,6 +30,13 @@ struct Child {
     /// Hash of the object as it was asked for.
     desired: u64,
     expected: Expected,
+}
+
+/// What became of a child.
+pub(super) struct Applied {
+    pub progress: Progress,
+    /// When to look at it again although nothing happens.
+    pub again: Option<Duration>,
 }
 
 /// A child as it shall be.
@@ -49,7 +59,7 @@ impl Children {
         applier: &Applier,
         cache: &Arc<Cache<Dependent>>,
         desired: Desired<'_>,
-    ) -> Result<Progress, Error> {
+    ) -> Result<Applied, Error> {
         let hash = hash(&desired.object);
         let object = ObjectKey {
             namespace: desired.target.namespace.clone(),
@@ -57,8 +67,8 @@ impl Children {
         };
         let key = (desired.gvk.clone(), object);
         let cached = cache.get(&key.1);
-        if let Some(progress) = self.unchanged(desired.owner, &key, hash, cached.as_deref()) {
-            return Ok(progress);
+        if let Some(applied) = self.unchanged(desired.owner, &key, hash, cached.as_deref()) {
+            return Ok(applied);
         }
         let ours = cached.is_some_and(|dependent| dependent.owners.contains(desired.owner));
         let live = if ours {
@@ -68,14 +78,15 @@ impl Children {
         };
         let live: DynamicObject =
             serde_json::from_value(live).map_err(|e| Error::Transient(Box::new(e)))?;
-        let expected = Expected::of(&desired.gvk.group, &desired.gvk.kind, &live);
+        let mut expected = Expected::of(&desired.gvk.group, &desired.gvk.kind, &live);
         let progress = expected.readiness(None).clone().into();
         let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        owners
-            .entry(desired.owner.clone())
-            .or_default()
-            .insert(key, Child { desired: hash, expected });
-        Ok(progress)
+        let siblings = owners.entry(desired.owner.clone()).or_default();
+        if let Some(before) = siblings.get(&key).filter(|before| before.desired == hash) {
+            expected = expected.repaired(&before.expected);
+        }
+        siblings.insert(key, Child { desired: hash, expected });
+        Ok(Applied { progress, again: None })
     }
 
     fn unchanged(
@@ -84,19 +95,21 @@ impl Children {
         key: &ChildKey,
         hash: u64,
         cached: Option<&Dependent>,
-    ) -> Option<Progress> {
+    ) -> Option<Applied> {
         let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let child = owners.get_mut(owner)?.get_mut(key)?;
         if child.desired != hash {
             return None;
         }
         let observed = cached.map(|dependent| &dependent.observed);
-        match child.expected.compare(observed, Instant::now()) {
-            Verdict::Same | Verdict::Behind => {
-                Some(child.expected.readiness(observed).clone().into())
-            }
-            Verdict::Drifted | Verdict::Gone => None,
-        }
+        let again = match child.expected.compare(observed, Instant::now()) {
+            Verdict::Same => None,
+            Verdict::Behind => Some(CATCH_UP),
+            Verdict::Rest(pause) => Some(pause),
+            Verdict::Drifted | Verdict::Gone => return None,
+        };
+        let progress = child.expected.readiness(observed).clone().into();
+        Some(Applied { progress, again })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use catamaran_cluster::apply::Target;
 use catamaran_cluster::conditions::{Condition, reasons, types};
@@ -36,6 +37,8 @@ struct Work {
     draft: Draft,
     components: Vec<Component>,
     finished: bool,
+    /// When a child wants to be looked at again.
+    again: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl<'a, K: Managed> Cx<'a, K> {
             object,
             key,
             shared,
-            work: Mutex::new(Work { draft, components: Vec::new(), finished: false }),
+            work: Mutex::new(Work { draft, components: Vec::new(), finished: false, again: None }),
         }
     }
 
@@ -126,7 +129,12 @@ impl<'a, K: Managed> Cx<'a, K> {
         let owner_uid = self.object.uid().unwrap_or_default();
         let desired = Desired { owner: self.key, owner_uid: &owner_uid, gvk: &gvk, target, object };
         let cache = self.shared.owned(&gvk);
-        self.shared.children.apply(&self.shared.applier, &cache, desired).await
+        let applied = self.shared.children.apply(&self.shared.applier, &cache, desired).await?;
+        if let Some(again) = applied.again {
+            let mut work = self.work();
+            work.again = Some(work.again.map_or(again, |sooner| sooner.min(again)));
+        }
+        Ok(applied.progress)
     }
 
     /// The names of the [`super::Watches::related`] objects of this resource, sorted, from memory.
@@ -184,7 +192,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         let failed = components.into_iter().filter_map(|component| component.outcome.err());
         match failed.into_iter().find(|error| !matches!(error, Error::Waiting { .. })) {
             Some(error) => Err(error),
-            None => Ok(Action::AwaitChange),
+            None => Ok(work.again.map_or(Action::AwaitChange, Action::Requeue)),
         }
     }
 

@@ -1,14 +1,16 @@
 //! From the manager's queue to a user's reconciler and back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::conditions::{Condition, types};
 use catamaran_cluster::mapper::Mapper;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use kube::core::{DynamicObject, GroupVersionKind};
+use tokio::sync::OnceCell;
 
 use super::children::Children;
 use super::context::{Cx, MANAGED_BY};
@@ -24,7 +26,15 @@ use crate::manager::status::{Draft, Written};
 pub(crate) struct NativeController<R> {
     reconciler: R,
     shared: Shared,
+    /// The caches of what the reconciler declares.
+    caches: Vec<Arc<Cache<Dependent>>>,
+    /// Set once they have been filled.
+    filled: OnceCell<()>,
 }
+
+/// How long the first reconcile waits for the caches: without them it would take what it does not see
+/// for missing.
+const FILLING: Duration = Duration::from_secs(10);
 
 /// What all reconciles of a kind share.
 pub(super) struct Shared {
@@ -64,10 +74,9 @@ impl<R: Reconciler> NativeController<R> {
             related,
             dependents: hub.dependents.clone(),
         };
-        for gvk in &watches.owned {
-            shared.owned(gvk);
-        }
-        Self { reconciler, shared }
+        let owned = watches.owned.iter().map(|gvk| shared.owned(gvk));
+        let caches = owned.chain(shared.related.iter().map(|(_, cache)| cache.clone())).collect();
+        Self { reconciler, shared, caches, filled: OnceCell::new() }
     }
 
     async fn run(&self, request: Request) -> Result<Next, Failure> {
@@ -75,6 +84,10 @@ impl<R: Reconciler> NativeController<R> {
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Next::Rest); // what it owns is collected with it
         }
+        let fill = || async {
+            join_all(self.caches.iter().map(|cache| cache.settled(FILLING))).await;
+        };
+        self.filled.get_or_init(fill).await;
         let mut draft = Draft::of(&object);
         let (draft, outcome) = match decode::<R::Object>(&object) {
             Err(message) => {

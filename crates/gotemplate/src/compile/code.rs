@@ -1,0 +1,133 @@
+//! Compiled templates: plain data.
+
+use std::sync::Arc;
+
+use crate::error::Place;
+use crate::func::Func;
+use crate::parse::ast::{Literal, NodeId};
+use crate::value::{Str, Type, Value};
+
+/// Where in the code.
+pub(crate) type Label = usize;
+/// Which variable of a frame.
+pub(crate) type Slot = usize;
+
+/// "Leave the current node as it is."
+pub(crate) const KEEP: NodeId = NodeId::MAX;
+
+/// One instruction. The machine has a stack of values; each knows besides whether Go would hold it
+/// in an `interface {}` (which only shows for nil and in error texts).
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// Writes a piece of the source.
+    Text { start: usize, end: usize },
+    /// Pushes a variable; dot is one too.
+    Load(Slot),
+    /// Pops into a variable, or copies the top into it.
+    Store { slot: Slot, pop: bool },
+    /// Pushes a constant.
+    Const(Value),
+    /// Pushes a nil that is an `interface {}`.
+    NilInterface,
+    /// Replaces the top by a field, key or result of a method without arguments; a method's error
+    /// shows `owner`.
+    Field { name: Str, owner: NodeId },
+    /// Pops a receiver; if it is nothing, so is the result. Else prepares a method call.
+    Method { name: Str, args: usize, has_final: bool, skip: Label },
+    /// A literal or nil as an argument of the prepared method.
+    MethodLiteral { index: usize, literal: Option<Literal> },
+    /// Checks the top against a parameter of the prepared method.
+    MethodCheck(usize),
+    /// Calls the prepared method.
+    MethodCall { name: Str, args: usize, has_final: bool, owner: NodeId },
+    /// Checks the top against a parameter's type.
+    Check(Type),
+    /// Calls a function on the topmost arguments.
+    Call { func: Arc<Func>, args: usize, has_final: bool, cmd: NodeId },
+    /// The builtin `call`; the name is the callee's source.
+    CallValue { name: String, args: usize, has_final: bool, cmd: NodeId },
+    /// The top is no `interface {}` any more: the end of a pipeline's command.
+    Concrete,
+    /// Jumps, keeping the top, if its truth is as given; else drops it.
+    ShortCircuit { when: bool, to: Label },
+    /// Drops the value under the top.
+    DropUnder,
+    /// Drops the top.
+    Pop,
+    /// Prints the top.
+    Print,
+    /// Goes on elsewhere.
+    Jump(Label),
+    /// Pops; jumps if it is false.
+    JumpFalse(Label),
+    /// Pops; makes it dot if it is true, else jumps.
+    With { dot: Slot, to: Label },
+    /// Pops what to range over; jumps if there is nothing in it.
+    RangeStart { vars: usize, to: Label },
+    /// Sets dot and the variables for the next element; jumps if there is none.
+    RangeNext { dot: Slot, key: Option<Slot>, item: Option<Slot>, to: Label },
+    /// Forgets the innermost range.
+    RangeEnd,
+    /// Pops the data and runs a template; errors of its own show `node`, set before the data.
+    Template(Str),
+    /// Checks that a template may be run here.
+    CheckTemplate(Str),
+    /// An error known beforehand, that Go gives only when it comes here.
+    Fail(String),
+    /// The end.
+    Return,
+}
+
+/// An instruction and the node that errors show from here on.
+#[derive(Clone, Debug)]
+pub(crate) struct Instr {
+    pub op: Op,
+    pub node: NodeId,
+}
+
+/// A node's position and where its printed form stands in [`Template::node_text`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Node {
+    pub pos: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// One compiled template.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub name: Str,
+    pub source: Arc<Source>,
+    pub code: Vec<Instr>,
+    pub nodes: Vec<Node>,
+    pub node_text: String,
+    /// How many variables its frame needs.
+    pub slots: usize,
+    /// Nothing but white space and comments.
+    pub empty: bool,
+}
+
+/// A parsed text; all templates that it defines share it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The name under which it was parsed.
+    pub name: Str,
+    pub text: Vec<u8>,
+}
+
+impl Template {
+    /// Where a node stands, for an error.
+    pub fn place(&self, node: NodeId) -> Place {
+        let node = self.nodes.get(node as usize).copied().unwrap_or_default();
+        let before = self.source.text.get(..node.pos).unwrap_or_default();
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        Place {
+            file: self.source.name.to_string(),
+            line: 1 + crate::parse::count_newlines(before),
+            column: before.len() - line_start,
+            template: self.name.to_string(),
+            expression: self.node_text.get(node.start..node.end).unwrap_or_default().to_owned(),
+            message: String::new(),
+        }
+    }
+}

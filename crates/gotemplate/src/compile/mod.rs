@@ -1,0 +1,234 @@
+//! From what the parser meets to code for the machine.
+
+mod code;
+mod expr;
+mod literal;
+mod show;
+
+pub(crate) use code::{Instr, KEEP, Label, Op, Slot, Source, Template};
+pub(crate) use expr::wrong_count_for;
+
+use std::sync::Arc;
+
+use crate::func::Functions;
+use crate::parse::ast::{NodeId, Pipe};
+use crate::value::Str;
+use code::Node;
+
+/// Builds the code of one template.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    functions: Arc<Functions>,
+    code: Vec<Instr>,
+    nodes: Vec<Node>,
+    node_text: String,
+    /// Variables in scope, innermost last; those without a name hold dots.
+    scope: Vec<Option<String>>,
+    slots: usize,
+    /// The variable that holds dot here.
+    dot: Slot,
+    /// Whether there is anything but white space.
+    pub empty: bool,
+}
+
+/// Where to come back to when a block ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    scope: usize,
+    dot: Slot,
+}
+
+impl Mark {
+    /// This scope with another's dot.
+    pub fn with_dot_of(self, other: Self) -> Self {
+        Self { dot: other.dot, ..self }
+    }
+}
+
+const ROOT: Slot = 0;
+/// The index of an element before the parser has found the range's end.
+const UNKNOWN: Label = Label::MAX;
+
+impl Builder {
+    pub fn new(functions: Arc<Functions>) -> Self {
+        Self {
+            functions,
+            code: Vec::new(),
+            nodes: Vec::new(),
+            node_text: String::new(),
+            scope: vec![Some("$".to_owned())],
+            slots: 1,
+            dot: ROOT,
+            empty: true,
+        }
+    }
+
+    /// A new node; its text comes later.
+    pub fn node(&mut self, pos: usize) -> NodeId {
+        let id = NodeId::try_from(self.nodes.len()).unwrap_or(KEEP);
+        self.nodes.push(Node { pos, ..Node::default() });
+        id
+    }
+
+    fn emit(&mut self, op: Op, node: NodeId) {
+        self.code.push(Instr { op, node });
+    }
+
+    fn here(&self) -> Label {
+        self.code.len()
+    }
+
+    /// Lets a jump land here.
+    pub fn land(&mut self, jump: Label) {
+        let here = self.here();
+        if let Some(instr) = self.code.get_mut(jump) {
+            match &mut instr.op {
+                Op::Jump(to)
+                | Op::JumpFalse(to)
+                | Op::With { to, .. }
+                | Op::ShortCircuit { to, .. }
+                | Op::Method { skip: to, .. }
+                | Op::RangeStart { to, .. }
+                | Op::RangeNext { to, .. } => *to = here,
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets jumps land here.
+    pub fn land_all(&mut self, jumps: impl IntoIterator<Item = Label>) {
+        for jump in jumps {
+            self.land(jump);
+        }
+    }
+
+    fn declare(&mut self, name: Option<String>) -> Slot {
+        let slot = self.scope.len();
+        self.scope.push(name);
+        self.slots = self.slots.max(self.scope.len());
+        slot
+    }
+
+    fn resolve(&self, name: &str) -> Option<Slot> {
+        self.scope.iter().rposition(|variable| variable.as_deref() == Some(name))
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { scope: self.scope.len(), dot: self.dot }
+    }
+
+    /// Leaves a block.
+    pub fn reset(&mut self, mark: Mark) {
+        self.scope.truncate(mark.scope);
+        self.dot = mark.dot;
+    }
+
+    pub fn text(&mut self, start: usize, end: usize) {
+        self.emit(Op::Text { start, end }, KEEP);
+    }
+
+    /// `{{pipe}}`
+    pub fn action(&mut self, pos: usize, pipe: &Pipe) {
+        self.empty = false;
+        let node = self.node(pos);
+        self.show_action(node, pipe);
+        self.pipe(pipe);
+        self.emit(if pipe.decl.is_empty() { Op::Print } else { Op::Pop }, node);
+    }
+
+    /// `{{if pipe}}`: the jump to land where the condition does not hold.
+    pub fn begin_if(&mut self, pipe: &Pipe) -> Label {
+        self.empty = false;
+        self.show_pipe(pipe);
+        self.pipe(pipe);
+        let jump = self.here();
+        self.emit(Op::JumpFalse(UNKNOWN), KEEP);
+        jump
+    }
+
+    /// `{{with pipe}}`: the jump to land where the value is empty.
+    pub fn begin_with(&mut self, pipe: &Pipe) -> Label {
+        self.empty = false;
+        self.show_pipe(pipe);
+        self.pipe(pipe);
+        let dot = self.declare(None);
+        let jump = self.here();
+        self.emit(Op::With { dot, to: UNKNOWN }, KEEP);
+        self.dot = dot;
+        jump
+    }
+
+    /// `{{range pipe}}`: the jump taken if there is nothing, and the head of the loop.
+    pub fn begin_range(&mut self, pipe: &Pipe) -> (Label, Label) {
+        self.empty = false;
+        self.show_pipe(pipe);
+        self.pipe(pipe);
+        let start = self.here();
+        self.emit(Op::RangeStart { vars: pipe.decl.len(), to: UNKNOWN }, KEEP);
+        let slots: Vec<_> = pipe.decl.iter().map(|name| self.resolve(name)).collect();
+        let (key, item) = match slots.as_slice() {
+            [item] => (None, *item),
+            [key, item] => (*key, *item),
+            _ => (None, None),
+        };
+        let dot = self.declare(None);
+        let head = self.here();
+        self.emit(Op::RangeNext { dot, key, item, to: UNKNOWN }, KEEP);
+        self.dot = dot;
+        (start, head)
+    }
+
+    /// The end of a range's body: back to the head, which lands here when it is through.
+    pub fn end_range_body(&mut self, head: Label) {
+        self.jump_to(head);
+        self.land(head);
+    }
+
+    /// `{{break}}`: forgets the range and gives the jump out of it.
+    pub fn break_range(&mut self) -> Label {
+        self.empty = false;
+        self.emit(Op::RangeEnd, KEEP);
+        self.jump()
+    }
+
+    /// A jump to be landed later.
+    pub fn jump(&mut self) -> Label {
+        let jump = self.here();
+        self.emit(Op::Jump(UNKNOWN), KEEP);
+        jump
+    }
+
+    /// A jump back.
+    pub fn jump_to(&mut self, label: Label) {
+        self.emit(Op::Jump(label), KEEP);
+    }
+
+    /// `{{template "name" pipe}}`
+    pub fn template(&mut self, pos: usize, name: &str, pipe: Option<&Pipe>) {
+        self.empty = false;
+        let node = self.node(pos);
+        self.show_template(node, name, pipe);
+        self.emit(Op::CheckTemplate(name.into()), node);
+        match pipe {
+            Some(pipe) => self.pipe(pipe),
+            None => self.emit(Op::Const(crate::Value::Nil), KEEP),
+        }
+        self.emit(Op::Template(name.into()), KEEP);
+    }
+
+    pub fn finish(mut self, name: Str, source: Arc<Source>) -> Template {
+        self.emit(Op::Return, KEEP);
+        self.code.shrink_to_fit();
+        self.nodes.shrink_to_fit();
+        self.node_text.shrink_to_fit();
+        Template {
+            name,
+            source,
+            code: self.code,
+            nodes: self.nodes,
+            node_text: self.node_text,
+            slots: self.slots,
+            empty: self.empty,
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Functions: how a library declares them, and what a running one can reach.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::budget::{Budget, Meter};
+use crate::error::Error;
+pub use crate::error::FuncError;
+use crate::parse::{Parsed, parse};
+use crate::value::{Heap, Str, Type, Value};
+
+/// The body of a plain function. The arguments are checked against the declared types: a
+/// [`Type::String`] parameter always holds a [`Value::String`], and so on.
+pub type PlainBody = fn(&mut Ctx, &[Value]) -> Result<Value, FuncError>;
+
+/// The body of a function that has the engine run a template.
+pub type EngineBody = fn(&mut Ctx, &[Value]) -> Result<Call, FuncError>;
+
+/// What comes after the template of a [`Call`] has run: gets the function's own arguments and the
+/// output (or the error), and makes the function's result. Budget errors never come here.
+pub type Then = fn(&mut Ctx, &[Value], Result<Str, Error>) -> Result<Value, FuncError>;
+
+/// What an engine function asks for. No native stack is used, however deep such calls nest.
+#[derive(Debug)]
+pub enum Call {
+    /// Nothing: here is the result.
+    Done(Value),
+    /// Run a template of the set (as seen from here, definitions of a running `tpl` included).
+    /// If there is none, `then` gets Go's error `template: no template "x" associated with
+    /// template "gotpl"`.
+    Template {
+        /// The template's name.
+        name: Str,
+        /// Its dot and `$`.
+        data: Value,
+        /// Makes the result.
+        then: Then,
+    },
+    /// Parse a text and run it. It sees the outer definitions; its own do not leak. Parsed texts
+    /// are cached by content. A parse error goes to `then`.
+    Text {
+        /// The name under which it is parsed and shown in errors.
+        name: &'static str,
+        /// The text.
+        text: Str,
+        /// Its dot and `$`.
+        data: Value,
+        /// Makes the result.
+        then: Then,
+    },
+}
+
+pub(crate) type BuiltinBody = fn(&mut Ctx, &[Value], &[bool]) -> Result<Value, FuncError>;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
+    Plain(PlainBody),
+    Engine(EngineBody),
+    And,
+    Or,
+    Call,
+    /// Go's own functions see which values are interfaces (`true`) besides the values.
+    Builtin(BuiltinBody),
+}
+
+/// A function that templates may call.
+#[derive(Clone)]
+pub struct Func {
+    pub(crate) name: &'static str,
+    pub(crate) params: &'static [Type],
+    pub(crate) variadic: Option<Type>,
+    pub(crate) body: Body,
+}
+
+impl Func {
+    /// A function of fixed parameters.
+    pub const fn new(name: &'static str, params: &'static [Type], body: PlainBody) -> Self {
+        Self { name, params, variadic: None, body: Body::Plain(body) }
+    }
+
+    /// A function that has the engine run a template, such as `include`.
+    pub const fn engine(name: &'static str, params: &'static [Type], body: EngineBody) -> Self {
+        Self { name, params, variadic: None, body: Body::Engine(body) }
+    }
+
+    pub(crate) const fn internal(name: &'static str, params: &'static [Type], body: Body) -> Self {
+        Self { name, params, variadic: None, body }
+    }
+
+    /// Lets the function take any number of further arguments of a type.
+    #[must_use]
+    pub const fn variadic(mut self, ty: Type) -> Self {
+        self.variadic = Some(ty);
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The types of the fixed parameters.
+    pub fn params(&self) -> &'static [Type] {
+        self.params
+    }
+
+    /// The type of further arguments, if any are taken.
+    pub fn variadic_type(&self) -> Option<Type> {
+        self.variadic
+    }
+}
+
+impl fmt::Debug for Func {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Func")
+            .field("name", &self.name)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The functions known to a set of templates, by name. Go's own are always there; a function
+/// added under one of their names takes its place.
+#[derive(Clone, Debug)]
+pub struct Functions(HashMap<&'static str, Arc<Func>>);
+
+impl Functions {
+    /// Go's own functions.
+    pub fn new() -> Self {
+        let mut functions = Self(HashMap::new());
+        functions.extend(crate::builtins::all());
+        functions
+    }
+
+    /// Adds a function, or replaces the one of its name.
+    pub fn insert(&mut self, func: Func) {
+        self.0.insert(func.name, Arc::new(func));
+    }
+
+    /// Takes a function away; templates that use it do not parse.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    /// The function of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Func>> {
+        self.0.get(name)
+    }
+
+    /// All names, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.0.keys().copied()
+    }
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Extend<Func> for Functions {
+    fn extend<I: IntoIterator<Item = Func>>(&mut self, funcs: I) {
+        for func in funcs {
+            self.insert(func);
+        }
+    }
+}
+
+/// Bytes of template text that are parsed in the time of one step.
+const PARSED_PER_STEP: u64 = 4;
+/// What compiled code takes, for each byte of text; rough.
+const CODE_PER_BYTE: usize = 8;
+
+/// One rendering: its values, budget, clock and randomness, and whatever a library keeps for it.
+/// Templates executed one after the other with one `Ctx` see each other's changes to values.
+#[derive(Debug)]
+pub struct Ctx {
+    /// All maps and lists.
+    pub heap: Heap,
+    /// What has been used of the budget.
+    pub meter: Meter,
+    /// What `now` is.
+    pub clock: SystemTime,
+    /// The state of [`Ctx::random`].
+    random: u64,
+    extensions: Extensions,
+    texts: Texts,
+}
+
+/// Texts parsed while rendering, by content; good for one set of functions.
+#[derive(Debug, Default)]
+struct Texts {
+    functions: Option<Arc<Functions>>,
+    parsed: HashMap<(&'static str, Str), Arc<Parsed>>,
+}
+
+#[derive(Default)]
+struct Extensions(HashMap<TypeId, Box<dyn Any + Send>>);
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} extensions", self.0.len())
+    }
+}
+
+impl Ctx {
+    /// A new rendering. The same clock and seed give the same output.
+    pub fn new(budget: Budget, clock: SystemTime, seed: u64) -> Self {
+        Self {
+            heap: Heap::new(),
+            meter: Meter::new(budget),
+            clock,
+            random: seed,
+            extensions: Extensions::default(),
+            texts: Texts::default(),
+        }
+    }
+
+    /// 64 random bits, decided by the seed and the number of calls (SplitMix64).
+    pub fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Keeps something of the library's own for this rendering, one of each Rust type.
+    pub fn extend<T: Any + Send>(&mut self, extension: T) {
+        self.extensions.0.insert(TypeId::of::<T>(), Box::new(extension));
+    }
+
+    /// What was kept with [`Ctx::extend`].
+    pub fn extension<T: Any + Send>(&self) -> Option<&T> {
+        self.extensions.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+
+    /// What was kept with [`Ctx::extend`], to be changed.
+    pub fn extension_mut<T: Any + Send>(&mut self) -> Option<&mut T> {
+        self.extensions.0.get_mut(&TypeId::of::<T>())?.downcast_mut()
+    }
+
+    /// A text, parsed now or before.
+    pub(crate) fn parse_text(
+        &mut self,
+        name: &'static str,
+        text: &Str,
+        functions: &Arc<Functions>,
+    ) -> Result<Result<Arc<Parsed>, Error>, FuncError> {
+        let same = self.texts.functions.as_ref().is_some_and(|known| Arc::ptr_eq(known, functions));
+        if !same {
+            self.texts = Texts { functions: Some(Arc::clone(functions)), ..Texts::default() };
+        }
+        let key = (name, text.clone());
+        if let Some(parsed) = self.texts.parsed.get(&key) {
+            return Ok(Ok(Arc::clone(parsed)));
+        }
+        self.meter.charge_steps(text.len() as u64 / PARSED_PER_STEP + 1)?;
+        self.meter.charge_bytes(text.len().saturating_mul(CODE_PER_BYTE))?;
+        match parse(&name.into(), text.as_bytes(), functions) {
+            Ok(parsed) => {
+                let parsed = Arc::new(parsed);
+                self.texts.parsed.insert(key, Arc::clone(&parsed));
+                Ok(Ok(parsed))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Go's `fmt.Sprint` of one value: what `{{ x }}` prints, but `<nil>` for nil. Bounded in
+    /// depth and by the memory left.
+    pub fn print(&mut self, value: &Value) -> Result<Str, FuncError> {
+        crate::fmt::sprint(self, std::slice::from_ref(value))
+    }
+}

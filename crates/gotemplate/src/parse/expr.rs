@@ -1,0 +1,186 @@
+//! Pipelines, commands and operands.
+
+use super::ast::{Command, Expr, ExprKind, Literal, Number, Pipe};
+use super::token::{Kind, Token};
+use super::{MAX_PARENS, Message, Parser};
+use crate::fmt::{quote_str, unquote};
+
+impl Parser<'_> {
+    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Message> {
+        let pos = self.peek_non_space().pos;
+        let node = self.tree.builder.node(pos);
+        let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds: Vec::new() };
+        self.declarations(&mut pipe, context)?;
+        loop {
+            let token = self.next_non_space();
+            if token.kind == end {
+                check(&pipe, context)?;
+                return Ok(pipe);
+            }
+            if !token.kind.starts_operand() {
+                return Err(self.unexpected(&token, context));
+            }
+            self.back(token);
+            let command = self.command()?;
+            pipe.cmds.push(command);
+        }
+    }
+
+    /// `$x :=`, `$x =`, and for range `$i, $x :=`.
+    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Result<(), Message> {
+        loop {
+            let variable = self.next_non_space();
+            if variable.kind != Kind::Variable {
+                self.back(variable);
+                return Ok(());
+            }
+            let after = self.next();
+            let next =
+                if after.kind == Kind::Space { self.next_non_space() } else { after.clone() };
+            let comma = next.kind == Kind::Char && next.text.as_ref() == b",";
+            if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
+                // An operand after all.
+                self.back(next);
+                if after.kind == Kind::Space {
+                    self.back(after);
+                }
+                self.back(variable);
+                return Ok(());
+            }
+            let name = variable.string();
+            self.tree.vars.push(name.clone());
+            pipe.decl.push(name);
+            if !comma {
+                pipe.is_assign = next.kind == Kind::Assign;
+                return Ok(());
+            }
+            if context != "range" || pipe.decl.len() >= 2 {
+                return Err(format!("too many declarations in {context}"));
+            }
+            let follows = self.peek_non_space().kind;
+            if !matches!(follows, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+                return Err("range can only initialize variables".to_owned());
+            }
+        }
+    }
+
+    fn command(&mut self) -> Result<Command, Message> {
+        let pos = self.peek_non_space().pos;
+        let node = self.tree.builder.node(pos);
+        let mut args = Vec::new();
+        loop {
+            args.extend(self.operand()?);
+            let token = self.next();
+            match token.kind {
+                Kind::Space => continue,
+                Kind::RightDelim | Kind::RightParen => self.back(token),
+                Kind::Pipe => {}
+                _ => return Err(self.unexpected(&token, "operand")),
+            }
+            break;
+        }
+        if args.is_empty() {
+            return Err("empty command".to_owned());
+        }
+        Ok(Command { node, args })
+    }
+
+    /// A term and the fields behind it; `None` if something else comes.
+    fn operand(&mut self) -> Result<Option<Expr>, Message> {
+        let Some(mut term) = self.term()? else { return Ok(None) };
+        if self.peek() != Kind::Field {
+            return Ok(Some(term));
+        }
+        let pos = self.peek_non_space().pos;
+        let mut fields = Vec::new();
+        while self.peek() == Kind::Field {
+            fields.push(field_name(&self.next()));
+        }
+        // Go gives a chain the position of its first further field.
+        let node = self.tree.builder.node(pos);
+        match &mut term.kind {
+            ExprKind::Field(names) | ExprKind::Variable(names) => {
+                names.append(&mut fields);
+                term.node = node;
+                Ok(Some(term))
+            }
+            ExprKind::Dot => Err(unexpected_dot(".")),
+            ExprKind::Nil => Err(unexpected_dot("nil")),
+            ExprKind::Literal(literal) => Err(unexpected_dot(literal.show())),
+            ExprKind::Identifier(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
+                Ok(Some(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) }))
+            }
+        }
+    }
+
+    fn term(&mut self) -> Result<Option<Expr>, Message> {
+        let token = self.next_non_space();
+        let kind = match token.kind {
+            Kind::Identifier => {
+                let name = token.string();
+                if self.functions.get(&name).is_none() {
+                    return Err(format!("function {} not defined", quote_str(&name)));
+                }
+                ExprKind::Identifier(name)
+            }
+            Kind::Dot => ExprKind::Dot,
+            Kind::Nil => ExprKind::Nil,
+            Kind::Variable => {
+                let name = token.string();
+                if !self.tree.vars.contains(&name) {
+                    return Err(format!("undefined variable {}", quote_str(&name)));
+                }
+                ExprKind::Variable(vec![name])
+            }
+            Kind::Field => ExprKind::Field(vec![field_name(&token)]),
+            Kind::Bool => ExprKind::Literal(Literal::Bool(token.text.as_ref() == b"true")),
+            Kind::CharConstant | Kind::Complex | Kind::Number => {
+                ExprKind::Literal(Literal::Number(Number::parse(token.string(), token.kind)?))
+            }
+            Kind::String | Kind::RawString => {
+                let text = unquote(&token.text).ok_or("invalid syntax")?;
+                ExprKind::Literal(Literal::String(token.string(), text.into()))
+            }
+            Kind::LeftParen => return self.parenthesized().map(Some),
+            _ => {
+                self.back(token);
+                return Ok(None);
+            }
+        };
+        let node = self.tree.builder.node(token.pos);
+        Ok(Some(Expr { node, kind }))
+    }
+
+    fn parenthesized(&mut self) -> Result<Expr, Message> {
+        if self.tree.parens >= MAX_PARENS {
+            return Err("max expression depth exceeded".to_owned());
+        }
+        self.tree.parens += 1;
+        let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
+        self.tree.parens -= 1;
+        Ok(Expr { node: pipe.node, kind: ExprKind::Pipe(pipe) })
+    }
+}
+
+/// No pipeline is empty, and only its first command may be something that cannot be called.
+fn check(pipe: &Pipe, context: &str) -> Result<(), Message> {
+    if pipe.cmds.is_empty() {
+        return Err(format!("missing value for {context}"));
+    }
+    for (i, command) in pipe.cmds.iter().enumerate().skip(1) {
+        let first = command.args.first().map(|arg| &arg.kind);
+        if let Some(ExprKind::Dot | ExprKind::Nil | ExprKind::Literal(_)) = first {
+            return Err(format!("non executable command in pipeline stage {}", i + 1));
+        }
+    }
+    Ok(())
+}
+
+fn field_name(token: &Token<'_>) -> String {
+    let name = token.string();
+    name.strip_prefix('.').map(ToOwned::to_owned).unwrap_or(name)
+}
+
+fn unexpected_dot(term: &str) -> Message {
+    format!("unexpected . after term {}", quote_str(term))
+}

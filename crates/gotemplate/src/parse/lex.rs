@@ -1,0 +1,399 @@
+//! Source text to tokens, with Go's rules for delimiters, trim markers and comments.
+
+use std::borrow::Cow;
+
+use super::token::{Kind, Token};
+use crate::fmt::{chars, is_print, quote_bytes};
+
+/// The scanner. Feeds the parser one token at a time; after an error there is only EOF.
+#[derive(Debug)]
+pub(crate) struct Lexer<'t> {
+    input: &'t [u8],
+    pos: usize,
+    start: usize,
+    /// The line of `start`.
+    line: usize,
+    inside: bool,
+    parens: usize,
+    /// Whether `break` and `continue` are keywords: not if functions bear those names.
+    pub break_keyword: bool,
+    pub continue_keyword: bool,
+}
+
+const LEFT: &[u8] = b"{{";
+const RIGHT: &[u8] = b"}}";
+const TRIM: usize = 2;
+
+impl<'t> Lexer<'t> {
+    pub fn new(input: &'t [u8]) -> Self {
+        let (break_keyword, continue_keyword) = (true, true);
+        let (pos, start, line, inside, parens) = (0, 0, 1, false, 0);
+        Self { input, pos, start, line, inside, parens, break_keyword, continue_keyword }
+    }
+
+    pub fn next_token(&mut self) -> Token<'t> {
+        if self.inside { self.in_action() } else { self.in_text() }
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        self.input.get(self.pos..).unwrap_or_default()
+    }
+
+    /// The next character; U+FFFD for what is no UTF-8.
+    fn peek(&self) -> Option<char> {
+        let rest = self.rest();
+        match rest.first() {
+            None => None,
+            Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
+            Some(_) => {
+                let head = rest.get(..rest.len().min(4)).unwrap_or(rest);
+                chars(head).next().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
+        }
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        let invalid =
+            c == char::REPLACEMENT_CHARACTER && !self.rest().starts_with("\u{fffd}".as_bytes());
+        self.pos += if invalid { 1 } else { c.len_utf8() };
+        Some(c)
+    }
+
+    fn accept(&mut self, valid: &str) -> bool {
+        let ok = self.peek().is_some_and(|c| valid.contains(c));
+        if ok {
+            self.pos += 1;
+        }
+        ok
+    }
+
+    fn accept_run(&mut self, valid: &str) {
+        while self.accept(valid) {}
+    }
+
+    fn pending(&self) -> &'t [u8] {
+        self.input.get(self.start..self.pos).unwrap_or_default()
+    }
+
+    /// Drops what was scanned since the last token.
+    fn ignore(&mut self) {
+        self.line += count_newlines(self.pending());
+        self.start = self.pos;
+    }
+
+    fn emit(&mut self, kind: Kind) -> Token<'t> {
+        let text = Cow::Borrowed(self.pending());
+        let token = Token { kind, pos: self.start, line: self.line, text };
+        self.ignore();
+        token
+    }
+
+    fn error(&mut self, message: impl Into<String>) -> Token<'t> {
+        let text = Cow::Owned(message.into().into_bytes());
+        let token = Token { kind: Kind::Error, pos: self.start, line: self.line, text };
+        self.input = &[];
+        (self.pos, self.start, self.inside) = (0, 0, false);
+        token
+    }
+
+    fn in_text(&mut self) -> Token<'t> {
+        loop {
+            let Some(len) = find(self.rest(), LEFT) else {
+                self.pos = self.input.len();
+                let kind = if self.pos > self.start { Kind::Text } else { Kind::Eof };
+                return self.emit(kind);
+            };
+            let text_end = self.pos + len;
+            let after = self.input.get(text_end + LEFT.len()..).unwrap_or_default();
+            let trim = starts_with_trim(after);
+            let text = self.input.get(self.start..text_end).unwrap_or_default();
+            let kept = if trim { trim_end(text).len() } else { text.len() };
+            self.pos = self.start + kept;
+            let token = (kept > 0).then(|| self.emit(Kind::Text));
+            self.pos = text_end;
+            self.ignore();
+            if let Some(token) = token {
+                return token;
+            }
+            let marker = if trim { TRIM } else { 0 };
+            if !after.get(marker..).unwrap_or_default().starts_with(b"/*") {
+                return self.left_delim(marker);
+            }
+            self.pos += LEFT.len() + marker;
+            self.ignore();
+            if let Err(message) = self.comment() {
+                return self.error(message);
+            }
+        }
+    }
+
+    fn left_delim(&mut self, marker: usize) -> Token<'t> {
+        self.pos += LEFT.len();
+        let token = self.emit(Kind::LeftDelim);
+        self.inside = true;
+        self.parens = 0;
+        self.pos += marker;
+        self.ignore();
+        token
+    }
+
+    fn comment(&mut self) -> Result<(), &'static str> {
+        let body = self.rest().get(2..).unwrap_or_default();
+        let len = find(body, b"*/").ok_or("unclosed comment")?;
+        self.pos += 2 + len + 2;
+        let trim = self.right_delim_ahead().ok_or("comment ends before closing delimiter")?;
+        self.pos += RIGHT.len();
+        if trim {
+            self.pos += TRIM;
+            self.skip_space();
+        }
+        self.ignore();
+        Ok(())
+    }
+
+    fn skip_space(&mut self) {
+        while self.rest().first().is_some_and(|byte| is_space(*byte)) {
+            self.pos += 1;
+        }
+    }
+
+    /// Whether a right delimiter stands here, and if so, whether with a trim marker.
+    fn right_delim_ahead(&self) -> Option<bool> {
+        let rest = self.rest();
+        if ends_with_trim(rest) {
+            return Some(true);
+        }
+        rest.starts_with(RIGHT).then_some(false)
+    }
+
+    fn right_delim(&mut self, trim: bool) -> Token<'t> {
+        if trim {
+            self.pos += TRIM;
+            self.ignore();
+        }
+        self.pos += RIGHT.len();
+        let token = self.emit(Kind::RightDelim);
+        if trim {
+            self.skip_space();
+            self.ignore();
+        }
+        self.inside = false;
+        token
+    }
+
+    fn in_action(&mut self) -> Token<'t> {
+        if let Some(trim) = self.right_delim_ahead() {
+            if self.parens == 0 {
+                return self.right_delim(trim);
+            }
+            return self.error("unclosed left paren");
+        }
+        let Some(c) = self.bump() else { return self.error("unclosed action") };
+        match c {
+            ' ' | '\t' | '\r' | '\n' => self.space(),
+            '=' => self.emit(Kind::Assign),
+            ':' => match self.bump() {
+                Some('=') => self.emit(Kind::Declare),
+                _ => self.error("expected :="),
+            },
+            '|' => self.emit(Kind::Pipe),
+            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
+            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '`' => self.raw_string(),
+            '$' => self.name(Kind::Variable, Kind::Variable),
+            '.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => {
+                self.name(Kind::Field, Kind::Dot)
+            }
+            '.' | '+' | '-' | '0'..='9' => {
+                self.pos = self.start;
+                self.number()
+            }
+            '(' => {
+                self.parens += 1;
+                self.emit(Kind::LeftParen)
+            }
+            ')' if self.parens == 0 => self.error("unexpected right paren"),
+            ')' => {
+                self.parens -= 1;
+                self.emit(Kind::RightParen)
+            }
+            c if is_alphanumeric(c) => self.identifier(),
+            ' '..='~' => self.emit(Kind::Char),
+            c => self.error(format!("unrecognized character in action: {}", code_point(c))),
+        }
+    }
+
+    /// A run of spaces; its last may belong to a closing trim marker.
+    fn space(&mut self) -> Token<'t> {
+        self.skip_space();
+        let last = self.input.get(self.pos - 1..).unwrap_or_default();
+        if ends_with_trim(last) {
+            self.pos -= 1;
+            if self.pos == self.start {
+                return self.right_delim(true);
+            }
+        }
+        self.emit(Kind::Space)
+    }
+
+    fn quoted(&mut self, mark: char, kind: Kind, unterminated: &str) -> Token<'t> {
+        loop {
+            match self.bump() {
+                Some('\\') => {
+                    if matches!(self.bump(), None | Some('\n')) {
+                        return self.error(unterminated);
+                    }
+                }
+                None | Some('\n') => return self.error(unterminated),
+                Some(c) if c == mark => return self.emit(kind),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn raw_string(&mut self) -> Token<'t> {
+        match self.rest().iter().position(|byte| *byte == b'`') {
+            Some(len) => {
+                self.pos += len + 1;
+                self.emit(Kind::RawString)
+            }
+            None => self.error("unterminated raw quoted string"),
+        }
+    }
+
+    /// A field or variable whose mark has been scanned; `bare` is the mark alone.
+    fn name(&mut self, kind: Kind, bare: Kind) -> Token<'t> {
+        if self.at_terminator() {
+            return self.emit(bare);
+        }
+        while self.peek().is_some_and(is_alphanumeric) {
+            self.bump();
+        }
+        if self.at_terminator() { self.emit(kind) } else { self.bad_character() }
+    }
+
+    fn bad_character(&mut self) -> Token<'t> {
+        let c = self.peek().map_or_else(|| "U+FFFFFFFFFFFFFFFF".to_owned(), code_point);
+        self.error(format!("bad character {c}"))
+    }
+
+    fn identifier(&mut self) -> Token<'t> {
+        while self.peek().is_some_and(is_alphanumeric) {
+            self.bump();
+        }
+        if !self.at_terminator() {
+            return self.bad_character();
+        }
+        let word = String::from_utf8_lossy(self.pending());
+        let kind = match Kind::keyword(&word) {
+            Some(Kind::Break) if !self.break_keyword => Kind::Identifier,
+            Some(Kind::Continue) if !self.continue_keyword => Kind::Identifier,
+            Some(kind) => kind,
+            None if word == "true" || word == "false" => Kind::Bool,
+            None => Kind::Identifier,
+        };
+        self.emit(kind)
+    }
+
+    /// Whether what stands here may follow a name.
+    fn at_terminator(&self) -> bool {
+        match self.peek() {
+            None | Some(' ' | '\t' | '\r' | '\n' | '.' | ',' | '|' | ':' | ')' | '(') => true,
+            Some(_) => self.rest().starts_with(RIGHT),
+        }
+    }
+
+    fn number(&mut self) -> Token<'t> {
+        if !self.scan_number() {
+            return self.bad_number();
+        }
+        if !matches!(self.peek(), Some('+' | '-')) {
+            return self.emit(Kind::Number);
+        }
+        // A complex number such as 1+2i: no spaces, must end in i.
+        if !self.scan_number() || !self.pending().ends_with(b"i") {
+            return self.bad_number();
+        }
+        self.emit(Kind::Complex)
+    }
+
+    fn bad_number(&mut self) -> Token<'t> {
+        let text = quote_bytes(self.pending(), b'"', false);
+        self.error(format!("bad number syntax: {text}"))
+    }
+
+    fn scan_number(&mut self) -> bool {
+        self.accept("+-");
+        let mut digits = "0123456789_";
+        if self.accept("0") {
+            if self.accept("xX") {
+                digits = "0123456789abcdefABCDEF_";
+            } else if self.accept("oO") {
+                digits = "01234567_";
+            } else if self.accept("bB") {
+                digits = "01_";
+            }
+        }
+        self.accept_run(digits);
+        if self.accept(".") {
+            self.accept_run(digits);
+        }
+        if (digits.len() == 11 && self.accept("eE")) || (digits.len() == 23 && self.accept("pP")) {
+            self.accept("+-");
+            self.accept_run("0123456789_");
+        }
+        self.accept("i");
+        if self.peek().is_some_and(is_alphanumeric) {
+            self.bump();
+            return false;
+        }
+        true
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn is_alphanumeric(c: char) -> bool {
+    c == '_' || c.is_alphabetic() || c.is_numeric()
+}
+
+/// `- ` right behind `{{`.
+fn starts_with_trim(text: &[u8]) -> bool {
+    matches!(text, [b'-', space, ..] if is_space(*space))
+}
+
+/// ` -}}`
+fn ends_with_trim(text: &[u8]) -> bool {
+    matches!(text, [space, b'-', b'}', b'}', ..] if is_space(*space))
+}
+
+fn trim_end(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| !is_space(*byte)).map_or(0, |last| last + 1);
+    text.get(..end).unwrap_or(text)
+}
+
+pub(crate) fn count_newlines(text: &[u8]) -> usize {
+    text.split(|byte| *byte == b'\n').count() - 1
+}
+
+fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    // Both patterns searched for are two bytes long; scanning for the first one is fast.
+    let [first, second] = pattern else { return None };
+    let mut from = 0;
+    loop {
+        let at = from + text.get(from..)?.iter().position(|byte| byte == first)?;
+        if text.get(at + 1) == Some(second) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+/// Go's `%#U`.
+fn code_point(c: char) -> String {
+    let code = u32::from(c);
+    if is_print(c) { format!("U+{code:04X} '{c}'") } else { format!("U+{code:04X}") }
+}

@@ -1,0 +1,131 @@
+//! Tokens of a template.
+
+use crate::fmt::{chars, quote_bytes};
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The text is the error message.
+    Error,
+    Eof,
+    Text,
+    LeftDelim,
+    RightDelim,
+    Space,
+    Pipe,
+    LeftParen,
+    RightParen,
+    Assign,
+    Declare,
+    Char,
+    Identifier,
+    Field,
+    Variable,
+    Bool,
+    Number,
+    Complex,
+    CharConstant,
+    String,
+    RawString,
+    Dot,
+    Nil,
+    Block,
+    Break,
+    Continue,
+    Define,
+    Else,
+    End,
+    If,
+    Range,
+    Template,
+    With,
+}
+
+impl Kind {
+    /// The keyword of that spelling.
+    pub fn keyword(word: &str) -> Option<Self> {
+        Some(match word {
+            "nil" => Self::Nil,
+            "block" => Self::Block,
+            "break" => Self::Break,
+            "continue" => Self::Continue,
+            "define" => Self::Define,
+            "else" => Self::Else,
+            "end" => Self::End,
+            "if" => Self::If,
+            "range" => Self::Range,
+            "template" => Self::Template,
+            "with" => Self::With,
+            _ => return None,
+        })
+    }
+
+    fn is_keyword(self) -> bool {
+        matches!(
+            self,
+            Self::Dot
+                | Self::Nil
+                | Self::Block
+                | Self::Break
+                | Self::Continue
+                | Self::Define
+                | Self::Else
+                | Self::End
+                | Self::If
+                | Self::Range
+                | Self::Template
+                | Self::With
+        )
+    }
+
+    /// Whether an operand can start with it.
+    pub fn starts_operand(self) -> bool {
+        matches!(
+            self,
+            Self::Bool
+                | Self::CharConstant
+                | Self::Complex
+                | Self::Dot
+                | Self::Field
+                | Self::Identifier
+                | Self::Number
+                | Self::Nil
+                | Self::RawString
+                | Self::String
+                | Self::Variable
+                | Self::LeftParen
+        )
+    }
+}
+
+/// A token, with its place in the source.
+#[derive(Clone, Debug)]
+pub(crate) struct Token<'t> {
+    pub kind: Kind,
+    /// Byte offset.
+    pub pos: usize,
+    /// From 1.
+    pub line: usize,
+    pub text: std::borrow::Cow<'t, [u8]>,
+}
+
+impl Token<'_> {
+    pub fn string(&self) -> String {
+        String::from_utf8_lossy(&self.text).into_owned()
+    }
+
+    /// As Go's error texts show a token.
+    pub fn describe(&self) -> String {
+        match self.kind {
+            Kind::Eof => "EOF".to_owned(),
+            Kind::Error => self.string(),
+            kind if kind.is_keyword() => format!("<{}>", self.string()),
+            _ if self.text.len() > 10 => {
+                let end = chars(&self.text).take(10).map(|c| c.map_or(1, char::len_utf8)).sum();
+                let start = self.text.get(..end).unwrap_or(&self.text);
+                format!("{}...", quote_bytes(start, b'"', false))
+            }
+            _ => quote_bytes(&self.text, b'"', false),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A set of templates that share one namespace.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::compile::Template;
+use crate::error::Error;
+use crate::func::{Ctx, Functions};
+use crate::parse::{Parsed, parse};
+use crate::value::{Str, Value};
+use crate::vm::Machine;
+
+/// What a missing key of a map gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// Nothing; a field of it is nothing again. Go's default.
+    #[default]
+    Invalid,
+    /// The zero value of the map's element type. Helm's way: a field of it is an error.
+    Zero,
+    /// An error. Helm's `--strict`.
+    Error,
+}
+
+/// Named templates, compiled. Share it behind an `Arc`; executing does not change it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+/// use catamaran_gotemplate::{Budget, Ctx, Functions, MissingKey, TemplateSet, Value};
+///
+/// let mut set = TemplateSet::new(Arc::new(Functions::new()), MissingKey::Zero);
+/// set.parse("hello", r#"{{ printf "Hello, %s!" .name }}"#)?;
+/// let mut ctx = Ctx::new(Budget::default(), SystemTime::UNIX_EPOCH, 0);
+/// let data = ctx.heap.new_map();
+/// ctx.heap.set(data, "name", "Kat");
+/// assert_eq!(set.execute(&mut ctx, "hello", &data.into())?, "Hello, Kat!");
+/// # Ok::<(), catamaran_gotemplate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TemplateSet {
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) missing_key: MissingKey,
+    templates: HashMap<Str, Arc<Template>>,
+}
+
+impl TemplateSet {
+    /// An empty set. Templates may use `functions` and no others.
+    pub fn new(functions: Arc<Functions>, missing_key: MissingKey) -> Self {
+        Self { functions, missing_key, templates: HashMap::new() }
+    }
+
+    /// Adds the template `name` and every template its text defines. A template of the same name
+    /// is replaced, unless the new body holds nothing but white space and comments.
+    pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
+        let Parsed { main, defined } = parse(&name.into(), text.as_ref(), &self.functions)?;
+        for template in defined.into_iter().chain([main]) {
+            associate(&mut self.templates, template, |_| false);
+        }
+        Ok(())
+    }
+
+    /// What a missing key gives from now on.
+    pub fn set_missing_key(&mut self, missing_key: MissingKey) {
+        self.missing_key = missing_key;
+    }
+
+    /// Whether there is a template of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.templates.contains_key(name.as_bytes())
+    }
+
+    /// The names of all templates, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &Str> {
+        self.templates.keys()
+    }
+
+    pub(crate) fn get(&self, name: &Str) -> Option<&Arc<Template>> {
+        self.templates.get(name)
+    }
+
+    /// Runs a template; `data` is its dot and `$`. The output may be no UTF-8 if values are not.
+    pub fn execute(&self, ctx: &mut Ctx, name: &str, data: &Value) -> Result<Str, Error> {
+        let template = self.get(&name.into()).ok_or_else(|| no_template(&name.into()))?;
+        Machine::new(ctx, self).execute(Arc::clone(template), data.clone())
+    }
+}
+
+/// Go's error for a template that is asked for by name and not there. The set's own name is that
+/// of Helm's.
+pub(crate) fn no_template(name: &Str) -> Error {
+    let name = crate::fmt::quote(name);
+    Error::plain(format!("template: no template {name} associated with template \"gotpl\""))
+}
+
+fn associate(
+    templates: &mut HashMap<Str, Arc<Template>>,
+    template: Arc<Template>,
+    known_elsewhere: impl Fn(&Str) -> bool,
+) {
+    let known = templates.contains_key(&template.name) || known_elsewhere(&template.name);
+    if !(template.empty && known) {
+        templates.insert(template.name.clone(), template);
+    }
+}
+
+/// What the texts of running `tpl` calls define, seen before the set itself.
+#[derive(Debug)]
+pub(crate) struct Overlay(HashMap<Str, Arc<Template>>);
+
+impl Overlay {
+    /// The definitions of a parsed text over those around it, and how many there are.
+    pub fn new(outer: Option<&Arc<Self>>, parsed: &Parsed, set: &TemplateSet) -> (Self, usize) {
+        let mut templates = outer.map(|outer| outer.0.clone()).unwrap_or_default();
+        for template in parsed.defined.iter().chain([&parsed.main]) {
+            associate(&mut templates, Arc::clone(template), |name| set.get(name).is_some());
+        }
+        let count = templates.len();
+        (Self(templates), count)
+    }
+
+    pub fn get(&self, name: &Str) -> Option<&Arc<Template>> {
+        self.0.get(name)
+    }
+}

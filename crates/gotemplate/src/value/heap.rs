@@ -1,0 +1,214 @@
+//! The arena of one rendering: every map and list of it, addressed by index.
+
+use std::collections::BTreeMap;
+
+use super::{Kind, Str, Type, Value};
+
+/// A reference to a map in a [`Heap`]. Copies refer to the same map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Map(u32);
+
+/// A reference to a list in a [`Heap`]. Copies refer to the same list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct List(u32);
+
+/// A map: its Go type and its entries in byte order of the keys.
+#[derive(Debug)]
+pub struct MapData {
+    /// [`Type::MAP`] unless made otherwise.
+    pub ty: Type,
+    /// The entries.
+    pub entries: BTreeMap<Str, Value>,
+    /// Whether Go would have a nil map here: reading is fine, setting panics there (`assignment to
+    /// entry in nil map`) and does nothing here.
+    pub nil: bool,
+}
+
+/// A list: its Go type and its elements.
+#[derive(Debug)]
+pub struct ListData {
+    /// [`Type::LIST`] unless made otherwise.
+    pub ty: Type,
+    /// The elements. Elements of a `[]T` with T other than `interface {}` are never nil.
+    pub items: Vec<Value>,
+    /// Whether Go would have a nil slice here (plain data: null).
+    pub nil: bool,
+}
+
+/// All maps and lists of one rendering, freed together.
+///
+/// Values refer into the heap that made them; with another heap they show empty maps and lists.
+#[derive(Debug, Default)]
+pub struct Heap {
+    maps: Vec<MapData>,
+    lists: Vec<ListData>,
+    bytes: usize,
+}
+
+static NO_MAP: MapData = MapData { ty: Type::MAP, entries: BTreeMap::new(), nil: true };
+static NO_LIST: ListData = ListData { ty: Type::LIST, items: Vec::new(), nil: true };
+
+/// What a map or list costs besides its entries, in bytes; a rough, fixed estimate.
+const CONTAINER_COST: usize = 64;
+/// What one map entry costs without its key's text, in bytes.
+const ENTRY_COST: usize = 64;
+
+impl Heap {
+    /// An empty heap.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A new empty `map[string]interface {}`.
+    pub fn new_map(&mut self) -> Map {
+        self.new_map_of(Type::MAP)
+    }
+
+    /// A new empty map of a given type, named ones included.
+    pub fn new_map_of(&mut self, ty: Type) -> Map {
+        self.bytes += CONTAINER_COST;
+        let map = Map(u32::try_from(self.maps.len()).unwrap_or(u32::MAX));
+        self.maps.push(MapData { ty, entries: BTreeMap::new(), nil: false });
+        map
+    }
+
+    /// A new nil map of a given type.
+    pub fn new_nil_map(&mut self, ty: Type) -> Map {
+        let map = self.new_map_of(ty);
+        if let Some(data) = self.maps.get_mut(map.0 as usize) {
+            data.nil = true;
+        }
+        map
+    }
+
+    /// A new `[]interface {}`.
+    pub fn new_list(&mut self, items: Vec<Value>) -> List {
+        self.new_list_of(Type::LIST, items)
+    }
+
+    /// A new `[]string`.
+    pub fn new_strings(&mut self, items: impl IntoIterator<Item = impl Into<Str>>) -> List {
+        let items = items.into_iter().map(|item| Value::String(item.into())).collect();
+        self.new_list_of(Type::STRINGS, items)
+    }
+
+    /// A new list of a given type ([`Type::INTS`], a named list type); the caller sees to it that
+    /// the elements are of the element type.
+    pub fn new_list_of(&mut self, ty: Type, items: Vec<Value>) -> List {
+        self.push_list(ListData { ty, items, nil: false })
+    }
+
+    /// A new nil slice of a given type: prints as an empty list, plain data is null.
+    pub fn new_nil_list(&mut self, ty: Type) -> List {
+        self.push_list(ListData { ty, items: Vec::new(), nil: true })
+    }
+
+    fn push_list(&mut self, data: ListData) -> List {
+        self.bytes += CONTAINER_COST + data.items.len() * size_of::<Value>();
+        let list = List(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
+        self.lists.push(data);
+        list
+    }
+
+    /// The map behind a reference.
+    pub fn map(&self, map: Map) -> &MapData {
+        self.maps.get(map.0 as usize).unwrap_or(&NO_MAP)
+    }
+
+    /// The list behind a reference.
+    pub fn list(&self, list: List) -> &ListData {
+        self.lists.get(list.0 as usize).unwrap_or(&NO_LIST)
+    }
+
+    /// The elements of a list.
+    pub fn items(&self, list: List) -> &[Value] {
+        &self.list(list).items
+    }
+
+    /// The value of a key.
+    pub fn get(&self, map: Map, key: impl AsRef<[u8]>) -> Option<&Value> {
+        self.map(map).entries.get(key.as_ref())
+    }
+
+    /// Sets a key; everyone who holds the map sees it.
+    pub fn set(&mut self, map: Map, key: impl Into<Str>, value: impl Into<Value>) {
+        let key = key.into();
+        self.bytes += ENTRY_COST + key.len();
+        if let Some(data) = self.maps.get_mut(map.0 as usize).filter(|data| !data.nil) {
+            data.entries.insert(key, value.into());
+        }
+    }
+
+    /// Removes a key; everyone who holds the map sees it.
+    pub fn remove(&mut self, map: Map, key: impl AsRef<[u8]>) -> Option<Value> {
+        self.maps.get_mut(map.0 as usize)?.entries.remove(key.as_ref())
+    }
+
+    /// A new map of the same type with the same entries (nested ones are shared).
+    pub fn copy_map(&mut self, map: Map) -> Map {
+        let data = self.map(map);
+        let (ty, entries) = (data.ty, data.entries.clone());
+        let copy = self.new_map_of(ty);
+        self.bytes += entries.len() * ENTRY_COST;
+        if let Some(data) = self.maps.get_mut(copy.0 as usize) {
+            data.entries = entries;
+        }
+        copy
+    }
+
+    /// Bytes that maps and lists have taken so far, roughly; strings are not in it.
+    pub fn allocated(&self) -> usize {
+        self.bytes
+    }
+
+    /// The Go type of a value; `None` for nil.
+    pub fn type_of(&self, value: &Value) -> Option<Type> {
+        Some(match value {
+            Value::Nil => return None,
+            Value::Bool(_) => Type::Bool,
+            Value::Int(_) => Type::Int,
+            Value::Int64(_) => Type::Int64,
+            Value::Uint8(_) => Type::Uint8,
+            Value::Uint64(_) => Type::Uint64,
+            Value::Float64(_) => Type::Float64,
+            Value::String(_) => Type::String,
+            Value::Bytes(_) => Type::BYTES,
+            Value::List(list) => self.list(*list).ty,
+            Value::Map(map) => self.map(*map).ty,
+            Value::Object(object) => Type::Named(object.go_type()),
+            Value::Func(_) => Type::Func,
+        })
+    }
+
+    /// The Go type's name as `%T` and `typeOf` print it; `<nil>` for nil.
+    pub fn type_name(&self, value: &Value) -> String {
+        self.type_of(value).map_or_else(|| "<nil>".to_owned(), |ty| ty.to_string())
+    }
+
+    /// Go's kind of a value; `Invalid` for nil.
+    pub fn kind_of(&self, value: &Value) -> Kind {
+        self.type_of(value).map_or(Kind::Invalid, Type::kind)
+    }
+
+    /// Truth as `if`, `and`, `or` and `not` see it: false, 0, nil and what is empty are false.
+    pub fn truth(&self, value: &Value) -> bool {
+        match value {
+            Value::Nil => false,
+            Value::Bool(value) => *value,
+            Value::Int(n) | Value::Int64(n) => *n != 0,
+            Value::Uint8(n) => *n != 0,
+            Value::Uint64(n) => *n != 0,
+            Value::Float64(n) => *n != 0.0,
+            Value::String(text) => !text.is_empty(),
+            Value::Bytes(bytes) => !bytes.is_empty(),
+            Value::List(list) => !self.list(*list).items.is_empty(),
+            Value::Map(map) => !self.map(*map).entries.is_empty(),
+            Value::Object(object) => match object.go_type().underlying.kind() {
+                Kind::Struct => true,
+                Kind::Int | Kind::Int64 => object.int() != Some(0),
+                _ => !object.is_nil(),
+            },
+            Value::Func(_) => true,
+        }
+    }
+}

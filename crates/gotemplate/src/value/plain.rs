@@ -1,0 +1,229 @@
+//! The border to plain data: serde in, serde out, with no tree in between.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::{Heap, Str, Type, Value};
+use crate::MAX_VALUE_DEPTH;
+
+/// Reads plain data into a heap: `Seed::new(&mut heap).deserialize(deserializer)`.
+///
+/// Integers become `int64` (as a resource's spec has them), unsigned ones above `i64::MAX` and
+/// fractions `float64`; maps `map[string]interface {}`, lists `[]interface {}`.
+#[derive(Debug)]
+pub struct Seed<'h> {
+    heap: &'h mut Heap,
+    depth: usize,
+    root: Type,
+}
+
+impl<'h> Seed<'h> {
+    /// A seed that builds in `heap`.
+    pub fn new(heap: &'h mut Heap) -> Self {
+        Self { heap, depth: 0, root: Type::MAP }
+    }
+
+    /// Gives the outermost map a type of its own, such as `common.Values`.
+    #[must_use]
+    pub fn root_type(mut self, ty: Type) -> Self {
+        self.root = ty;
+        self
+    }
+
+    fn nested(&mut self) -> Seed<'_> {
+        Seed { heap: self.heap, depth: self.depth + 1, root: Type::MAP }
+    }
+
+    fn check_depth<E: serde::de::Error>(&self) -> Result<(), E> {
+        if self.depth >= MAX_VALUE_DEPTH {
+            return Err(E::custom("exceeded max depth"));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("plain data")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Int64(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        // Go's decoders fall back to a float here, and so lose the same digits.
+        #[allow(clippy::cast_precision_loss)]
+        Ok(i64::try_from(value).map_or(Value::Float64(value as f64), Value::Int64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Float64(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::string(value))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::string(value))
+    }
+
+    fn visit_bytes<E>(self, value: &[u8]) -> Result<Value, E> {
+        Ok(Value::Bytes(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Nil)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Value, A::Error> {
+        self.check_depth()?;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(self.nested())? {
+            items.push(item);
+        }
+        Ok(Value::List(self.heap.new_list(items)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        self.check_depth()?;
+        let map = self.heap.new_map_of(self.root);
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value_seed(self.nested())?;
+            self.heap.set(map, key, value);
+        }
+        Ok(Value::Map(map))
+    }
+}
+
+/// A value together with its heap, as something serde can serialize.
+///
+/// Integers serialize as integers and floats as floats; `[]uint8` as base64 text, as Go's JSON
+/// does; a typed nil and nil as unit. Text that is no UTF-8 gets U+FFFD, as in Go's JSON.
+/// A value nested deeper than [`MAX_VALUE_DEPTH`] (a map that contains itself) is an error.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'h> {
+    heap: &'h Heap,
+    value: &'h Value,
+    depth: usize,
+}
+
+impl<'h> View<'h> {
+    /// A view of a value.
+    pub fn new(heap: &'h Heap, value: &'h Value) -> Self {
+        Self { heap, value, depth: 0 }
+    }
+
+    fn nested(&self, value: &'h Value) -> Self {
+        Self { heap: self.heap, value, depth: self.depth + 1 }
+    }
+}
+
+impl Heap {
+    /// A value of this heap as something serde can serialize.
+    pub fn view<'h>(&'h self, value: &'h Value) -> View<'h> {
+        View::new(self, value)
+    }
+}
+
+impl Serialize for View<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.depth > MAX_VALUE_DEPTH {
+            return Err(S::Error::custom("exceeded max depth"));
+        }
+        match self.value {
+            Value::Nil | Value::Func(_) => serializer.serialize_unit(),
+            Value::Bool(value) => serializer.serialize_bool(*value),
+            Value::Int(n) | Value::Int64(n) => serializer.serialize_i64(*n),
+            Value::Uint8(n) => serializer.serialize_u8(*n),
+            Value::Uint64(n) => serializer.serialize_u64(*n),
+            Value::Float64(n) => serializer.serialize_f64(*n),
+            Value::String(text) => serialize_text(text, serializer),
+            Value::Bytes(bytes) => serializer.serialize_str(&base64(bytes)),
+            Value::List(list) => {
+                let data = self.heap.list(*list);
+                if data.nil {
+                    return serializer.serialize_unit();
+                }
+                let mut seq = serializer.serialize_seq(Some(data.items.len()))?;
+                for item in &data.items {
+                    seq.serialize_element(&self.nested(item))?;
+                }
+                seq.end()
+            }
+            Value::Map(map) => {
+                let entries = &self.heap.map(*map).entries;
+                let mut access = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    access.serialize_entry(&key.to_str_lossy(), &self.nested(value))?;
+                }
+                access.end()
+            }
+            Value::Object(object) => {
+                if let Some(plain) = object.plain() {
+                    return View { heap: self.heap, value: &plain, depth: self.depth + 1 }
+                        .serialize(serializer);
+                }
+                let fields = object.fields();
+                let mut access = serializer.serialize_map(Some(fields.len()))?;
+                for (name, value) in &fields {
+                    let view = View { heap: self.heap, value, depth: self.depth + 1 };
+                    access.serialize_entry(name, &view)?;
+                }
+                access.end()
+            }
+        }
+    }
+}
+
+fn serialize_text<S: Serializer>(text: &Str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text.to_str_lossy())
+}
+
+/// Standard base64 with padding; written out here so that the engine needs no crate for it.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| chunk.get(i).copied().map_or(0, u32::from);
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            if i > chunk.len() {
+                text.push('=');
+            } else {
+                let digit = (word >> (18 - 6 * i)) & 63;
+                text.push(char::from(ALPHABET[digit as usize]));
+            }
+        }
+    }
+    text
+}

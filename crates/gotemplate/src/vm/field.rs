@@ -1,0 +1,213 @@
+//! Fields, keys and methods of values.
+
+use super::Machine;
+use crate::compile::wrong_count_for;
+use crate::error::FuncError;
+use crate::fmt::quote;
+use crate::parse::ast::{Literal, NodeId};
+use crate::set::MissingKey;
+use crate::value::{Kind, Str, Type, Value};
+
+type Slot = (Value, bool);
+
+impl Machine<'_> {
+    /// The Go type that an error names for a value.
+    fn shown_type(&self, value: &Value, iface: bool) -> String {
+        if iface { Type::Any.to_string() } else { self.ctx.heap.type_name(value) }
+    }
+
+    /// `.name` of a value, without arguments.
+    pub(super) fn field(
+        &mut self,
+        receiver: &Value,
+        iface: bool,
+        name: &Str,
+        owner: NodeId,
+    ) -> Result<Slot, FuncError> {
+        // Maps without methods are nearly all there is.
+        if let Value::Map(map) = receiver {
+            let data = self.ctx.heap.map(*map);
+            let found = data.entries.get(name);
+            if !matches!(data.ty, Type::Named(_)) {
+                let any = data.ty == Type::MAP;
+                return match found {
+                    Some(value) => Ok((value.clone(), any)),
+                    None => self.missing(data.ty, name),
+                };
+            }
+        }
+        if receiver.is_nil() {
+            return self.field_of_nil(iface, name);
+        }
+        let ty = self.ctx.heap.type_of(receiver).unwrap_or(Type::Any);
+        if let Some(method) = ty.method(&name.to_str_lossy()) {
+            let (params, variadic) = (method.params.len(), method.variadic.is_some());
+            if let Some(message) = wrong_count_for(params, variadic, method.name, 0, 0) {
+                return Err(FuncError::new(message));
+            }
+            let result = (method.call)(self.ctx, receiver, &[]);
+            let value = result.map_err(|error| self.calling(method.name, owner, error))?;
+            let iface = value.is_nil();
+            return Ok((value, iface));
+        }
+        match receiver {
+            Value::Map(map) => {
+                let elem = ty.elem() == Some(Type::Any);
+                match self.ctx.heap.get(*map, name) {
+                    Some(value) => Ok((value.clone(), elem)),
+                    None => self.missing(ty, name),
+                }
+            }
+            Value::Object(object) if object.is_nil() => Err(self.nil_object(receiver, iface, name)),
+            Value::Object(object) => match object.field(&mut self.ctx.heap, &name.to_str_lossy()) {
+                Some(value) => {
+                    let iface = value.is_nil();
+                    Ok((value, iface))
+                }
+                None if object.go_type().underlying.kind() == Kind::Map => self.missing(ty, name),
+                None => Err(self.no_field(receiver, iface, name)),
+            },
+            _ => Err(self.no_field(receiver, iface, name)),
+        }
+    }
+
+    fn nil_object(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+        let shown = self.shown_type(receiver, iface);
+        FuncError::new(format!("nil pointer evaluating {shown}.{name}"))
+    }
+
+    fn no_field(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+        let shown = self.shown_type(receiver, iface);
+        FuncError::new(format!("can't evaluate field {name} in type {shown}"))
+    }
+
+    fn field_of_nil(&self, iface: bool, name: &Str) -> Result<Slot, FuncError> {
+        if iface {
+            return Err(FuncError::new(format!("nil pointer evaluating interface {{}}.{name}")));
+        }
+        if self.set.missing_key == MissingKey::Error {
+            return Err(FuncError::new(format!("nil data; no entry for key {}", quote(name))));
+        }
+        Ok((Value::Nil, false))
+    }
+
+    /// What a map gives for a key that it does not have.
+    fn missing(&self, ty: Type, name: &Str) -> Result<Slot, FuncError> {
+        match self.set.missing_key {
+            MissingKey::Invalid => Ok((Value::Nil, false)),
+            MissingKey::Zero => Ok(zero(ty.elem().unwrap_or(Type::Any))),
+            MissingKey::Error => {
+                Err(FuncError::new(format!("map has no entry for key {}", quote(name))))
+            }
+        }
+    }
+
+    /// Pops the receiver of a call with arguments. `false`: there is nothing to call, and nothing
+    /// is the result.
+    pub(super) fn prepare_method(
+        &mut self,
+        name: &Str,
+        args: usize,
+        has_final: bool,
+    ) -> Result<bool, FuncError> {
+        let (receiver, iface) = self.pop();
+        if receiver.is_nil() {
+            let nothing = self.field_of_nil(iface, name)?;
+            if has_final {
+                self.pop();
+            }
+            self.push(nothing.0, nothing.1);
+            return Ok(false);
+        }
+        let ty = self.ctx.heap.type_of(&receiver).unwrap_or(Type::Any);
+        let Some(method) = ty.method(&name.to_str_lossy()) else {
+            return Err(self.no_method(&receiver, iface, name));
+        };
+        let given = args + usize::from(has_final);
+        let (params, variadic) = (method.params.len(), method.variadic.is_some());
+        if let Some(message) = wrong_count_for(params, variadic, method.name, given, args) {
+            return Err(FuncError::new(message));
+        }
+        self.methods.push((method, receiver));
+        Ok(true)
+    }
+
+    fn no_method(&mut self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+        match receiver {
+            Value::Map(_) => FuncError::new(format!("{name} is not a method but has arguments")),
+            Value::Object(object) if object.is_nil() => self.nil_object(receiver, iface, name),
+            Value::Object(object)
+                if object.field(&mut self.ctx.heap, &name.to_str_lossy()).is_some() =>
+            {
+                FuncError::new(format!("{name} has arguments but cannot be invoked as function"))
+            }
+            _ => self.no_field(receiver, iface, name),
+        }
+    }
+
+    /// The type of a parameter of the method prepared last.
+    pub(super) fn method_param(&self, index: usize) -> Type {
+        let param = self
+            .methods
+            .last()
+            .and_then(|(method, _)| method.params.get(index).copied().or(method.variadic));
+        param.unwrap_or(Type::Any)
+    }
+
+    pub(super) fn method_literal(
+        &mut self,
+        index: usize,
+        literal: Option<&Literal>,
+    ) -> Result<(), FuncError> {
+        let ty = self.method_param(index);
+        match literal {
+            Some(literal) => {
+                let value = literal.typed(ty).map_err(FuncError::new)?;
+                self.push(value, false);
+                Ok(())
+            }
+            None if ty.can_be_nil() => {
+                self.push(Value::Nil, false);
+                self.check(self.stack.len().saturating_sub(1), ty)
+            }
+            None => Err(FuncError::new(format!("cannot assign nil to {ty}"))),
+        }
+    }
+
+    pub(super) fn method_call(
+        &mut self,
+        name: &Str,
+        args: usize,
+        has_final: bool,
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        let Some((method, receiver)) = self.methods.pop() else { return Ok(()) };
+        let base = self.arrange(args, has_final);
+        if has_final {
+            let ty = method.params.get(args).copied().or(method.variadic).unwrap_or(Type::Any);
+            self.check(base + args, ty)?;
+        }
+        let args = self.stack.get(base..).unwrap_or_default();
+        let result = (method.call)(self.ctx, &receiver, args);
+        self.truncate(base);
+        let value = result.map_err(|error| self.calling(&name.to_str_lossy(), owner, error))?;
+        self.push_result(value);
+        Ok(())
+    }
+}
+
+/// The zero value of an element type.
+pub(crate) fn zero(ty: Type) -> Slot {
+    let value = match ty.underlying() {
+        Type::Bool => Value::Bool(false),
+        Type::Int => Value::Int(0),
+        Type::Int64 => Value::Int64(0),
+        Type::Uint8 => Value::Uint8(0),
+        Type::Uint64 => Value::Uint64(0),
+        Type::Float64 => Value::Float64(0.0),
+        Type::String => Value::String(Str::default()),
+        Type::List(Type::Uint8) => Value::Bytes([].into()),
+        _ => return (Value::Nil, true),
+    };
+    (value, false)
+}

@@ -1,0 +1,235 @@
+//! The machine. All its stacks are on the heap, however deep templates nest.
+
+mod call;
+mod field;
+mod range;
+mod step;
+
+use std::sync::Arc;
+
+use crate::compile::{KEEP, Template};
+use crate::error::{Error, ErrorKind, FuncError};
+use crate::func::{Ctx, Then};
+use crate::parse::ast::NodeId;
+use crate::set::{Overlay, TemplateSet};
+use crate::value::{Method, Str, Value};
+pub(crate) use field::zero;
+use range::Iter;
+
+/// How deep `{{template}}` may nest within one `include`, as in Go.
+const MAX_TEMPLATE_DEPTH: usize = 100_000;
+
+/// Errors longer than this, in bytes, go up as they are, without the places further out.
+const MAX_ERROR_TEXT: usize = 256 << 10;
+
+/// One execution.
+pub(crate) struct Machine<'a> {
+    ctx: &'a mut Ctx,
+    set: &'a TemplateSet,
+    frames: Vec<Frame>,
+    /// Where the topmost frame is.
+    pc: usize,
+    /// The node that an error would show.
+    at: NodeId,
+    stack: Vec<Value>,
+    /// For each value on the stack: whether Go would hold it in an `interface {}`.
+    ifaces: Vec<bool>,
+    vars: Vec<(Value, bool)>,
+    iters: Vec<Iter>,
+    methods: Vec<(&'static Method, Value)>,
+    out: Vec<u8>,
+}
+
+/// A running template.
+struct Frame {
+    template: Arc<Template>,
+    pc: usize,
+    at: NodeId,
+    /// Where its variables start.
+    vars: usize,
+    overlay: Option<Arc<Overlay>>,
+    /// `{{template}}`s within the same execution.
+    depth: usize,
+    /// Set where a function waits for the output.
+    capture: Option<Box<Capture>>,
+}
+
+/// A function that waits for a template's output, and what to come back to.
+struct Capture {
+    name: &'static str,
+    cmd: NodeId,
+    args: Vec<Value>,
+    then: Then,
+    out: usize,
+    stack: usize,
+    iters: usize,
+    methods: usize,
+}
+
+/// What comes after an instruction.
+enum Flow {
+    Next,
+    Jump(usize),
+    /// Another frame is on top now, or the same at another place.
+    Switch,
+    Done,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(ctx: &'a mut Ctx, set: &'a TemplateSet) -> Self {
+        Self {
+            ctx,
+            set,
+            frames: Vec::new(),
+            pc: 0,
+            at: KEEP,
+            stack: Vec::new(),
+            ifaces: Vec::new(),
+            vars: Vec::new(),
+            iters: Vec::new(),
+            methods: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Str, Error> {
+        self.enter(template, data, None, 0, None);
+        loop {
+            match self.run() {
+                Ok(()) => return Ok(self.out.into()),
+                Err(error) => self.unwind(error)?,
+            }
+        }
+    }
+
+    /// Runs until the outermost frame is done.
+    fn run(&mut self) -> Result<(), FuncError> {
+        while let Some(frame) = self.frames.last() {
+            let template = Arc::clone(&frame.template);
+            while let Some(instr) = template.code.get(self.pc) {
+                self.ctx.meter.charge_steps(1)?;
+                self.pc += 1;
+                if instr.node != KEEP {
+                    self.at = instr.node;
+                }
+                match self.step(&instr.op)? {
+                    Flow::Next => {}
+                    Flow::Jump(to) => self.pc = to,
+                    Flow::Switch => break,
+                    Flow::Done => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, value: Value, iface: bool) {
+        self.stack.push(value);
+        self.ifaces.push(iface);
+    }
+
+    fn pop(&mut self) -> (Value, bool) {
+        let iface = self.ifaces.pop().unwrap_or_default();
+        (self.stack.pop().unwrap_or_default(), iface)
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.stack.truncate(len);
+        self.ifaces.truncate(len);
+    }
+
+    /// The template of that name, as the running one sees it.
+    fn lookup(&self, name: &Str) -> Option<Arc<Template>> {
+        let overlay = self.frames.last().and_then(|frame| frame.overlay.as_ref());
+        let found = overlay.and_then(|overlay| overlay.get(name)).or_else(|| self.set.get(name));
+        found.map(Arc::clone)
+    }
+
+    fn check_depth(&self) -> Result<(), FuncError> {
+        let limit = self.ctx.meter.budget().depth;
+        if self.frames.len() >= limit {
+            let text = format!("exceeded the limit of {limit} nested templates");
+            return Err(FuncError::budget(ErrorKind::Depth, text));
+        }
+        Ok(())
+    }
+
+    /// Puts a template's frame on top.
+    fn enter(
+        &mut self,
+        template: Arc<Template>,
+        data: Value,
+        overlay: Option<Arc<Overlay>>,
+        depth: usize,
+        capture: Option<Box<Capture>>,
+    ) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.pc = self.pc;
+            frame.at = self.at;
+        }
+        let vars = self.vars.len();
+        self.vars.resize(vars + template.slots, (Value::Nil, false));
+        if let Some(root) = self.vars.get_mut(vars) {
+            root.0 = data;
+        }
+        self.frames.push(Frame { template, pc: 0, at: KEEP, vars, overlay, depth, capture });
+        (self.pc, self.at) = (0, KEEP);
+    }
+
+    /// Takes the topmost frame away; the one below goes on where it was.
+    fn leave(&mut self) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        self.vars.truncate(frame.vars);
+        if let Some(below) = self.frames.last() {
+            (self.pc, self.at) = (below.pc, below.at);
+        }
+        Some(frame)
+    }
+
+    /// The end of a template.
+    fn finish(&mut self) -> Result<Flow, FuncError> {
+        let Some(frame) = self.leave() else { return Ok(Flow::Done) };
+        if let Some(capture) = frame.capture {
+            let output = self.out.split_off(capture.out.min(self.out.len()));
+            self.ctx.meter.charge_bytes(output.len())?;
+            self.resume(&capture, Ok(output.into()))?;
+        }
+        Ok(if self.frames.is_empty() { Flow::Done } else { Flow::Switch })
+    }
+
+    /// Lets a waiting function make its result.
+    fn resume(&mut self, capture: &Capture, output: Result<Str, Error>) -> Result<(), FuncError> {
+        let result = (capture.then)(self.ctx, &capture.args, output);
+        let value = result.map_err(|error| self.calling(capture.name, capture.cmd, error))?;
+        self.push_result(value);
+        Ok(())
+    }
+
+    /// Goes up from an error to a function that takes it, or out.
+    fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
+        let mut error = self.locate(error);
+        while let Some(frame) = self.leave() {
+            let Some(capture) = frame.capture else { continue };
+            self.out.truncate(capture.out);
+            self.truncate(capture.stack);
+            self.iters.truncate(capture.iters);
+            self.methods.truncate(capture.methods);
+            // Nobody may catch a used-up budget; and each level around an endless error would copy
+            // all of it once more.
+            if error.kind().is_budget() || error.text_len() > MAX_ERROR_TEXT {
+                continue;
+            }
+            match self.resume(&capture, Err(error)) {
+                Ok(()) => return Ok(()),
+                Err(outer) => error = self.locate(outer),
+            }
+        }
+        Err(error)
+    }
+
+    /// An error with the place where the topmost frame is.
+    fn locate(&self, error: FuncError) -> Error {
+        let Some(frame) = self.frames.last() else { return Error::plain(error.text) };
+        Error::exec(frame.template.place(self.at), error)
+    }
+}

@@ -1,0 +1,388 @@
+//! Carries plans out: requests, records, and what becomes of them.
+//!
+//! Every function can be cancelled between any two requests: the next call finds its way from the
+//! records in the cluster.
+
+mod objects;
+mod remove;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use catamaran_cluster::apply::{Applier, metadata, metadata_str};
+use catamaran_cluster::mapper::Mapper;
+use jiff::Timestamp;
+use kube::Client;
+use kube::core::GroupVersionKind;
+use serde_json::Value;
+
+use crate::Error;
+use crate::objects::{ObjectId, PlannedObject, parse_manifest};
+use crate::plan::{Action, Desired, History, Manifests, Plan, check_name, planned, resolve};
+use crate::record::{Release, Status, Store, Stored, codec};
+
+/// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
+/// conflicts when it rolls back or upgrades.
+pub const FIELD_MANAGER: &str = "helm";
+
+/// How many revisions are kept, as by the helm CLI.
+pub const DEFAULT_HISTORY: usize = 10;
+
+/// Reads and carries out releases; cheap to clone.
+///
+/// The client should not retry by itself, see [`catamaran_cluster::apply`].
+#[derive(Debug, Clone)]
+pub struct Driver {
+    applier: Applier,
+    mapper: Mapper,
+    store: Store,
+    history_max: usize,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// A first revision is deployed.
+    Installed,
+    /// A later revision is deployed.
+    Upgraded,
+    /// Objects of the deployed revision were applied again.
+    Repaired,
+    /// Nothing had to be done, and no request was made.
+    Unchanged,
+}
+
+/// An object as it is after it was applied.
+#[derive(Clone)]
+pub struct AppliedObject {
+    /// Who it is.
+    pub id: ObjectId,
+    /// Its kind with the version.
+    pub gvk: GroupVersionKind,
+    /// Its uid.
+    pub uid: String,
+    /// Its generation, where its kind counts them.
+    pub generation: Option<i64>,
+    /// Its version.
+    pub resource_version: String,
+    /// The whole object, as the API server answered. May be a Secret: never log it.
+    pub live: Value,
+}
+
+/// Why an object was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyKept {
+    /// `helm.sh/resource-policy: keep`.
+    Policy,
+    /// That annotation has a value that Helm does not know. Helm leaves such objects, too.
+    UnknownPolicy(String),
+    /// It does not carry this release's ownership metadata (any more).
+    NotOurs,
+    /// Another object took its name between reading and deleting.
+    Replaced,
+    /// The API server does not serve its kind any more.
+    NoKind,
+}
+
+/// An object that an earlier revision had and that was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Which one.
+    pub id: ObjectId,
+    /// Why.
+    pub why: WhyKept,
+}
+
+/// A release after an action.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// What was done.
+    pub done: Done,
+    /// The deployed revision.
+    pub release: Arc<Release>,
+    /// The history as it is now: no need to read it again.
+    pub history: History,
+    /// The objects that were applied.
+    pub objects: Vec<AppliedObject>,
+    /// The objects that were deleted because this revision does not have them.
+    pub removed: Vec<ObjectId>,
+    /// The objects that this revision does not have and that were left nevertheless.
+    pub kept: Vec<Kept>,
+}
+
+/// What is left of a release after it was uninstalled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uninstalled {
+    /// Whether there was a release.
+    pub found: bool,
+    /// The objects whose deletion was asked for, or that were on their way out already. They may
+    /// take time to end.
+    pub deleted: Vec<ObjectId>,
+    /// The objects that were left.
+    pub kept: Vec<Kept>,
+}
+
+impl Driver {
+    /// A driver that keeps [`DEFAULT_HISTORY`] revisions.
+    pub fn new(client: Client, mapper: Mapper) -> Self {
+        let applier = Applier::new(client, FIELD_MANAGER);
+        let store = Store::new(applier.clone());
+        Self { applier, mapper, store, history_max: DEFAULT_HISTORY }
+    }
+
+    /// How many revisions are kept; 0 means all.
+    #[must_use]
+    pub fn history_max(mut self, revisions: usize) -> Self {
+        self.history_max = revisions;
+        self
+    }
+
+    /// The records of a release: one LIST of Secrets by label.
+    pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
+        self.store.history(namespace, name).await
+    }
+
+    /// The objects of a release as they are sent, e.g. to know what to watch. Costs no request
+    /// once their kinds are known to the mapper.
+    pub async fn objects(&self, desired: &Desired<'_>) -> Result<Vec<PlannedObject>, Error> {
+        let wanted = parse_manifest(&desired.rendered.manifest_text())?;
+        let kinds = resolve(&self.mapper, wanted.iter().map(|raw| &raw.gvk).collect()).await?;
+        planned(desired, &wanted, &kinds)
+    }
+
+    /// Performs what [`History::decide`] says.
+    ///
+    /// Install and upgrade: the record is created first, as pending; then the objects in install
+    /// order; then what earlier revisions had and this one has not is deleted; then the record is
+    /// deployed. Resume goes on from whatever of this has happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongFacts`] and [`Error::Busy`] where `decide` says [`Action::RenderAgain`] and
+    /// [`Action::Wait`]. After a transient error the record is still pending; after any other that
+    /// happened once the record was there, it says `failed` and why.
+    pub async fn apply(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Error> {
+        let action = history.decide(desired)?;
+        match &action {
+            Action::Unchanged => return unchanged(history),
+            Action::RenderAgain(facts) => {
+                return Err(Error::WrongFacts {
+                    rendered: desired.release.revision,
+                    due: facts.revision,
+                });
+            }
+            Action::Wait { revision, status, retry_after } => {
+                let (revision, status) = (*revision, status.to_string());
+                return Err(Error::Busy { revision, status, retry_after: *retry_after });
+            }
+            Action::Install | Action::Upgrade | Action::Resume => {}
+        }
+        let manifests = Manifests::read(history, desired)?;
+        let kinds = resolve(&self.mapper, manifests.kinds()).await?;
+        let now = Timestamp::now();
+        let plan = Plan::new(history, desired, &action, &manifests, &kinds, now, self.history_max)?;
+        self.run(history.clone(), plan, desired).await
+    }
+
+    async fn run(
+        &self,
+        mut history: History,
+        plan: Plan,
+        desired: &Desired<'_>,
+    ) -> Result<Applied, Error> {
+        let install = desired.release.is_install;
+        let revision = plan.record.version;
+        self.begin(&mut history, &plan).await?;
+        let outcome = self.objects_of(&plan, desired).await;
+        let (objects, removed, kept) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.fail(&mut history, revision, install, &error).await;
+                return Err(error);
+            }
+        };
+        for old in &plan.supersede {
+            self.rewrite(&mut history, *old, |release| release.info.status = Status::Superseded)
+                .await?;
+        }
+        let release = self
+            .rewrite(&mut history, revision, |release| {
+                release.info.status = Status::Deployed;
+                let complete = if install { "Install complete" } else { "Upgrade complete" };
+                desired.description.unwrap_or(complete).clone_into(&mut release.info.description);
+            })
+            .await?;
+        let done = if install { Done::Installed } else { Done::Upgraded };
+        Ok(Applied { done, release, history, objects, removed, kept })
+    }
+
+    /// Records that the revision has begun. In this order a history is never longer than its
+    /// limit, and a revision that is given up never looks like one to be resumed.
+    async fn begin(&self, history: &mut History, plan: &Plan) -> Result<(), Error> {
+        let next = plan.record.version;
+        if plan.create {
+            // A record that is too large must be known before anything is written for it.
+            codec::encode(&plan.record).map_err(Error::Encode)?;
+        }
+        for revision in &plan.give_up {
+            self.rewrite(history, *revision, |release| {
+                release.info.status = Status::Failed;
+                release.info.description =
+                    format!("given up for revision {next} before it was complete");
+            })
+            .await?;
+        }
+        if !plan.create {
+            return Ok(());
+        }
+        for revision in &plan.forget {
+            if let Some(at) =
+                history.records.iter().position(|old| old.release.version == *revision)
+            {
+                let old = history.records.remove(at);
+                self.store.delete(&old).await?;
+            }
+        }
+        let stored = self.store.create(plan.record.clone()).await?;
+        history.put(stored);
+        Ok(())
+    }
+
+    async fn objects_of(
+        &self,
+        plan: &Plan,
+        desired: &Desired<'_>,
+    ) -> Result<(Vec<AppliedObject>, Vec<ObjectId>, Vec<Kept>), Error> {
+        let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
+        let mut applied = Vec::with_capacity(plan.steps.len());
+        for (how, object) in &plan.steps {
+            applied.push(self.send(*how, object, release).await?);
+        }
+        // An object that moved to another API group is still the same object, by its uid.
+        let alive: HashSet<&str> = applied.iter().map(|object| object.uid.as_str()).collect();
+        let (removed, kept) = self.remove(&plan.removals, release, &alive).await?;
+        Ok((applied, removed, kept))
+    }
+
+    /// Says in the record that the revision failed, unless trying again may do: then it stays
+    /// pending and the next call resumes it. A record that says so already is not written again.
+    async fn fail(&self, history: &mut History, revision: u32, install: bool, error: &Error) {
+        if error.is_transient() {
+            return;
+        }
+        let what = if install { "Release" } else { "Upgrade" };
+        let description = format!("{what} \"{}\" failed: {error}", history.name());
+        let same = |release: &Release| {
+            release.info.status == Status::Failed && release.info.description == description
+        };
+        if history.releases().any(|release| release.version == revision && same(release)) {
+            return;
+        }
+        let written = self
+            .rewrite(history, revision, |release| {
+                release.info.status = Status::Failed;
+                release.info.description.clone_from(&description);
+            })
+            .await;
+        if let Err(error) = written {
+            // It stays pending, and the next call will resume it and meet the same failure.
+            tracing::warn!(release = history.name(), revision, %error, "cannot record a failure");
+        }
+    }
+
+    /// Changes a record in the cluster and in the history.
+    async fn rewrite(
+        &self,
+        history: &mut History,
+        revision: u32,
+        change: impl FnOnce(&mut Release),
+    ) -> Result<Arc<Release>, Error> {
+        let found =
+            history.records.iter().find(|stored| stored.release.version == revision).cloned();
+        let Some(old) = found else {
+            return Err(Error::Raced { name: history.name().to_owned(), revision });
+        };
+        let mut release = Release::clone(&old.release);
+        change(&mut release);
+        let stored: Stored = self.store.update(&old, release).await?;
+        let release = Arc::clone(&stored.release);
+        history.put(stored);
+        Ok(release)
+    }
+
+    /// Applies objects of the deployed revision again, e.g. because a watch shows that they
+    /// drifted or are gone. Only those in `which`; an empty slice means all.
+    ///
+    /// Writes no record.
+    pub async fn repair(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        which: &[ObjectId],
+    ) -> Result<Applied, Error> {
+        let mut applied = unchanged(history)?;
+        let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
+        for object in self.objects(desired).await? {
+            if which.is_empty() || which.contains(&object.id) {
+                applied.objects.push(self.send(crate::plan::How::Apply, &object, release).await?);
+            }
+        }
+        applied.done = Done::Repaired;
+        Ok(applied)
+    }
+
+    /// Uninstalls a release: the record says so first; then the objects of all its revisions are
+    /// deleted, those that are ours by a fresh read, by uid and in the background, in uninstall
+    /// order; then the records.
+    ///
+    /// A release that is not there is no error. Call it again after an error, whatever it was.
+    pub async fn uninstall(&self, namespace: &str, name: &str) -> Result<Uninstalled, Error> {
+        check_name(&catamaran_chart::ReleaseFacts {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            revision: 1,
+            is_install: true,
+        })?;
+        let history = self.history(namespace, name).await?;
+        self.uninstall_history(history).await
+    }
+}
+
+fn unchanged(history: &History) -> Result<Applied, Error> {
+    let Some(release) = history.deployed() else {
+        return Err(Error::WrongFacts { rendered: 0, due: history.next_facts().revision });
+    };
+    Ok(Applied {
+        done: Done::Unchanged,
+        release: Arc::clone(release),
+        history: history.clone(),
+        objects: Vec::new(),
+        removed: Vec::new(),
+        kept: Vec::new(),
+    })
+}
+
+/// Without the object, which may be a Secret.
+impl fmt::Debug for AppliedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppliedObject")
+            .field("id", &self.id)
+            .field("uid", &self.uid)
+            .field("resource_version", &self.resource_version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AppliedObject {
+    fn new(object: &PlannedObject, live: Value) -> Self {
+        Self {
+            id: object.id.clone(),
+            gvk: object.gvk.clone(),
+            uid: metadata_str(&live, "uid").to_owned(),
+            generation: metadata(&live).get("generation").and_then(Value::as_i64),
+            resource_version: metadata_str(&live, "resourceVersion").to_owned(),
+            live,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What can go wrong with a release.
+
+use std::time::Duration;
+
+use catamaran_chart::ManifestError;
+use catamaran_cluster::apply::ApplyError;
+use catamaran_cluster::mapper::MapperError;
+
+use crate::objects::ObjectId;
+use crate::record::CodecError;
+
+/// An action on a release that did not come to its end.
+///
+/// No message holds the content of an object, least of all of a Secret.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The chart or the record needs what we cannot do yet. Nothing was written.
+    #[error("not supported yet: {what}")]
+    Unsupported {
+        /// What is needed, and by whom.
+        what: String,
+    },
+    /// The name cannot be a release's. Nothing was written.
+    #[error(
+        "invalid release name {name:?}: it must be at most 53 characters of a-z, 0-9, '-' and '.', \
+         and begin and end with a letter or digit"
+    )]
+    InvalidName {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The manifests were rendered for another revision than the one that is due: render again
+    /// with the facts that [`crate::History`] gives. Nothing was written.
+    #[error("rendered for revision {rendered}, but revision {due} is due")]
+    WrongFacts {
+        /// What `.Release.Revision` was.
+        rendered: u32,
+        /// What it has to be.
+        due: u32,
+    },
+    /// Another chart has a release of this name here. Nothing was written.
+    #[error(
+        "duplicate release name: found existing release with name {name:?} for chart {chart:?}"
+    )]
+    OtherChart {
+        /// The release's name.
+        name: String,
+        /// The chart that has it.
+        chart: String,
+    },
+    /// A helm CLI began an action on this release and may still be at it. Nothing was written.
+    #[error(
+        "another operation (install/upgrade/rollback) is in progress: revision {revision} is {status}"
+    )]
+    Busy {
+        /// The revision that it writes.
+        revision: u32,
+        /// Its status, such as `pending-upgrade`.
+        status: String,
+        /// When it will be taken over if nothing happens.
+        retry_after: Duration,
+    },
+    /// Somebody else wrote a revision since the history was read: read it again.
+    #[error("revision {revision} of release {name:?} was written by somebody else meanwhile")]
+    Raced {
+        /// The release's name.
+        name: String,
+        /// The revision that both wanted to write.
+        revision: u32,
+    },
+    /// A manifest is not what Kubernetes calls an object.
+    #[error("{0}")]
+    Manifest(#[from] ManifestError),
+    /// An object of the manifest lacks what every object needs.
+    #[error("an object of the manifest cannot be sent: {message}")]
+    Object {
+        /// What it lacks.
+        message: String,
+    },
+    /// The API server does not serve the kind of an object, or could not be asked.
+    #[error("resource mapping not found for {object}: {source}")]
+    Mapping {
+        /// The object.
+        object: String,
+        /// Why.
+        #[source]
+        source: MapperError,
+    },
+    /// An object is there already and belongs to somebody else. It was left untouched.
+    #[error(
+        "{object} exists and cannot be imported into the current release: invalid ownership metadata; {problems}"
+    )]
+    Ownership {
+        /// The object, as Helm writes it.
+        object: String,
+        /// Which label and annotations are missing or different.
+        problems: String,
+    },
+    /// An object is being deleted; once it is gone it is created again.
+    #[error("{object} is being deleted")]
+    Terminating {
+        /// The object.
+        object: ObjectId,
+    },
+    /// The CRD of an object is part of the same release and not in effect yet.
+    #[error("the kind of {object} is not served yet")]
+    NotServedYet {
+        /// The object.
+        object: ObjectId,
+    },
+    /// The API server refused a request, or could not be reached.
+    #[error("{0}")]
+    Request(#[from] ApplyError),
+    /// The newest record cannot be read, so nobody knows what is installed.
+    #[error("record {secret} cannot be read: {source}")]
+    Record {
+        /// The name of its Secret.
+        secret: String,
+        /// Why.
+        #[source]
+        source: CodecError,
+    },
+    /// The record cannot be written.
+    #[error("the release's record cannot be written: {0}")]
+    Encode(#[source] CodecError),
+}
+
+impl Error {
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Request(error) => error.kind.is_transient(),
+            Self::Mapping { source, .. } => !source.is_no_match(),
+            Self::Busy { .. }
+            | Self::Raced { .. }
+            | Self::Terminating { .. }
+            | Self::NotServedYet { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the history that the action was based on may be out of date: read it again before
+    /// the next try. False only where nothing was written and nothing else can have been.
+    pub fn is_stale(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unsupported { .. }
+                | Self::InvalidName { .. }
+                | Self::WrongFacts { .. }
+                | Self::OtherChart { .. }
+                | Self::Manifest(_)
+                | Self::Object { .. }
+        )
+    }
+
+    /// How long to wait before the next try, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
+    }
+}

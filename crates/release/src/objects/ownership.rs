@@ -1,0 +1,192 @@
+//! Whose an object is: Helm's label and annotations, and the owner of the release.
+
+use catamaran_cluster::apply::metadata;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Map, Value, json};
+
+use super::ObjectId;
+
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+const PRIMARY_RESOURCE: &str = "operator-sdk/primary-resource";
+const PRIMARY_RESOURCE_TYPE: &str = "operator-sdk/primary-resource-type";
+
+/// The resource that a release belongs to.
+///
+/// Objects in its own namespace get it as their controller, so that they are found, and collected,
+/// by it; all others, and those to be kept, carry the annotations of operator-sdk instead, as an
+/// owner in another namespace would have them collected at once. `blockOwnerDeletion` needs the
+/// right to `update` the owner kind's `finalizers` where admission enforces that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owner {
+    /// apiVersion, kind, name and uid; `controller` and `blockOwnerDeletion` are set in any case.
+    pub reference: OwnerReference,
+    /// Its namespace.
+    pub namespace: String,
+}
+
+impl Owner {
+    fn group(&self) -> &str {
+        self.reference.api_version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// Puts on an object what shows whose it is. Only on what is sent, never into a stored manifest.
+pub fn decorate(body: &mut Value, id: &ObjectId, release: (&str, &str), owner: Option<&Owner>) {
+    let kept = is_kept(body);
+    let Some(metadata) = map_in(body, "metadata") else { return };
+    if let Some(namespace) = &id.namespace {
+        metadata.insert("namespace".to_owned(), namespace.as_str().into());
+    }
+    if let Some(labels) = map_at(metadata, "labels") {
+        labels.insert(MANAGED_BY.to_owned(), "Helm".into());
+    }
+    let reachable =
+        owner.filter(|owner| !kept && id.namespace.as_deref() == Some(&owner.namespace));
+    if let Some(annotations) = map_at(metadata, "annotations") {
+        annotations.insert(RELEASE_NAME.to_owned(), release.0.into());
+        annotations.insert(RELEASE_NAMESPACE.to_owned(), release.1.into());
+        if let (Some(owner), None) = (owner, reachable) {
+            let name = format!("{}/{}", owner.namespace, owner.reference.name);
+            annotations.insert(PRIMARY_RESOURCE.to_owned(), name.into());
+            let kind = format!("{}.{}", owner.reference.kind, owner.group());
+            annotations.insert(PRIMARY_RESOURCE_TYPE.to_owned(), kind.into());
+        }
+    }
+    if let Some(owner) = reachable {
+        metadata.insert("ownerReferences".to_owned(), json!([owner_reference(&owner.reference)]));
+    }
+}
+
+fn owner_reference(owner: &OwnerReference) -> Value {
+    json!({
+        "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid,
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// Whether `helm.sh/resource-policy: keep` asks to leave the object when its release goes.
+pub fn is_kept(object: &Value) -> bool {
+    policy(object).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+/// The value of the policy annotation, if there is one.
+pub(crate) fn policy(object: &Value) -> Option<&str> {
+    metadata(object).get("annotations")?.get(RESOURCE_POLICY)?.as_str()
+}
+
+/// What speaks against a live object being this release's, in Helm's words; `None` if it is.
+pub fn ownership_problems(live: &Value, release: (&str, &str)) -> Option<String> {
+    let value = |map: &str, key: &str| {
+        metadata(live).get(map).and_then(|map| map.get(key)).and_then(Value::as_str)
+    };
+    let required = [
+        ("label", "labels", MANAGED_BY, "Helm"),
+        ("annotation", "annotations", RELEASE_NAME, release.0),
+        ("annotation", "annotations", RELEASE_NAMESPACE, release.1),
+    ];
+    let problems: Vec<String> = required
+        .into_iter()
+        .filter_map(|(what, map, key, expected)| match value(map, key) {
+            Some(current) if current == expected => None,
+            Some(current) => Some(format!(
+                "{what} validation error: key \"{key}\" must equal \"{expected}\": current value is \"{current}\""
+            )),
+            None => Some(format!("{what} validation error: missing key \"{key}\": must be set to \"{expected}\"")),
+        })
+        .collect();
+    (!problems.is_empty()).then(|| problems.join("; "))
+}
+
+/// The map under `key`, made if it is missing or null; `None` if it is something else, which the
+/// API server will say better than we could.
+fn map_at<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
+    let entry = parent.entry(key).or_insert(Value::Null);
+    if entry.is_null() {
+        *entry = Value::Object(Map::new());
+    }
+    entry.as_object_mut()
+}
+
+fn map_in<'a>(object: &'a mut Value, key: &str) -> Option<&'a mut Map<String, Value>> {
+    map_at(object.as_object_mut()?, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELEASE: (&str, &str) = ("rel", "ns");
+
+    fn owner() -> Owner {
+        let reference = OwnerReference {
+            api_version: "cache.my.domain/v1alpha1".into(),
+            kind: "Memcached".into(),
+            name: "rel".into(),
+            uid: "uid-1".into(),
+            ..OwnerReference::default()
+        };
+        Owner { reference, namespace: "ns".into() }
+    }
+
+    fn decorated(mut object: Value, namespace: Option<&str>) -> Value {
+        let id = ObjectId {
+            group: String::new(),
+            kind: "ConfigMap".into(),
+            namespace: namespace.map(str::to_owned),
+            name: "a".into(),
+        };
+        decorate(&mut object, &id, RELEASE, Some(&owner()));
+        object
+    }
+
+    #[test]
+    fn an_object_beside_its_owner_refers_to_it() {
+        let object = decorated(json!({"metadata": {"name": "a", "labels": null}}), Some("ns"));
+        assert_eq!(object["metadata"]["namespace"], "ns");
+        assert_eq!(object["metadata"]["labels"], json!({"app.kubernetes.io/managed-by": "Helm"}));
+        let annotations =
+            json!({"meta.helm.sh/release-name": "rel", "meta.helm.sh/release-namespace": "ns"});
+        assert_eq!(object["metadata"]["annotations"], annotations);
+        assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "uid-1");
+        assert_eq!(object["metadata"]["ownerReferences"][0]["controller"], true);
+        assert_eq!(ownership_problems(&object, RELEASE), None);
+    }
+
+    #[test]
+    fn an_object_that_its_owner_cannot_or_must_not_collect_names_it_in_annotations() {
+        let kept =
+            json!({"metadata": {"name": "a", "annotations": {"helm.sh/resource-policy": "keep"}}});
+        for (object, namespace) in [
+            (json!({"metadata": {}}), Some("elsewhere")),
+            (json!({"metadata": {}}), None),
+            (kept, Some("ns")),
+        ] {
+            let object = decorated(object, namespace);
+            assert_eq!(object["metadata"].get("ownerReferences"), None);
+            assert_eq!(
+                object["metadata"]["annotations"]["operator-sdk/primary-resource"],
+                "ns/rel"
+            );
+            let kind = &object["metadata"]["annotations"]["operator-sdk/primary-resource-type"];
+            assert_eq!(kind, "Memcached.cache.my.domain");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_in_helms_words() {
+        let live = json!({"metadata": {
+            "labels": {"app.kubernetes.io/managed-by": "Kustomize"},
+            "annotations": {"meta.helm.sh/release-name": "rel"},
+        }});
+        assert_eq!(
+            ownership_problems(&live, RELEASE).as_deref(),
+            Some(
+                "label validation error: key \"app.kubernetes.io/managed-by\" must equal \"Helm\": current value is \"Kustomize\"; \
+                 annotation validation error: missing key \"meta.helm.sh/release-namespace\": must be set to \"ns\""
+            )
+        );
+    }
+}

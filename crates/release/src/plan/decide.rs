@@ -1,0 +1,431 @@
+//! Which action is due.
+
+use std::time::Duration;
+
+use catamaran_chart::ReleaseFacts;
+use catamaran_chart::manifest::parse_objects;
+use serde_json::Map;
+
+use super::view::{Desired, History};
+use crate::Error;
+use crate::objects::normalised;
+use crate::record::{Hook, Release, Status};
+
+/// A pending record that carries no sign of ours is a helm CLI's. It may still be at work; after
+/// this time it is taken for dead, as its default timeout for waiting is over.
+pub const PATIENCE: Duration = Duration::from_mins(5);
+
+/// How the description of a pending record of ours begins: Helm keeps it, and never writes it.
+pub(crate) const OURS: &str = "catamaran: ";
+
+/// What is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: the newest revision is deployed and the same. Costs no request.
+    Unchanged,
+    /// An upgrade: render with these facts and decide again.
+    RenderAgain(ReleaseFacts),
+    /// Create the first revision, or the first after an uninstall that kept its history.
+    Install,
+    /// Create the next revision.
+    Upgrade,
+    /// Bring the newest revision, which was begun or has failed, to its end.
+    Resume,
+    /// A helm CLI began something and may still be at it.
+    Wait {
+        /// The revision that it writes.
+        revision: u32,
+        /// That revision's status.
+        status: Status,
+        /// When it will be taken over.
+        retry_after: Duration,
+    },
+}
+
+impl History {
+    /// Which action brings the release to what is desired. Pure; errors mean that nothing can be
+    /// done before somebody changes something.
+    pub fn decide(&self, desired: &Desired<'_>) -> Result<Action, Error> {
+        check_name(desired.release)?;
+        check_support(desired)?;
+        self.check_readable()?;
+        let Some(newest) = self.newest() else {
+            return self.next(desired);
+        };
+        if newest.info.status != Status::Uninstalled && newest.chart_name() != desired.chart.name()
+        {
+            let (name, chart) = (self.name.clone(), newest.chart_name().to_owned());
+            return Err(Error::OtherChart { name, chart });
+        }
+        if let Some(wait) = self.wait_for_cli(newest) {
+            return Ok(wait);
+        }
+        if desired.release.revision != newest.version || *desired.release != self.current_facts() {
+            return self.next(desired);
+        }
+        let status = &newest.info.status;
+        match is_same(newest, desired)? {
+            true if *status == Status::Deployed => Ok(Action::Unchanged),
+            true if status.is_pending() || *status == Status::Failed => Ok(Action::Resume),
+            _ => Ok(Action::RenderAgain(self.next_facts())),
+        }
+    }
+
+    /// The next revision, if it is what was rendered.
+    fn next(&self, desired: &Desired<'_>) -> Result<Action, Error> {
+        let due = self.next_facts();
+        if *desired.release != due {
+            let (rendered, due) = (desired.release.revision, due.revision);
+            return Err(Error::WrongFacts { rendered, due });
+        }
+        Ok(if due.is_install { Action::Install } else { Action::Upgrade })
+    }
+
+    /// An action that a helm CLI began too short a time ago to be taken over.
+    fn wait_for_cli(&self, newest: &Release) -> Option<Action> {
+        let info = &newest.info;
+        let since = match info.status {
+            Status::Uninstalling => info.deleted,
+            _ if info.status.is_pending() => info.last_deployed,
+            _ => return None,
+        };
+        if info.description.starts_with(OURS) {
+            return None;
+        }
+        let rest = PATIENCE.checked_sub(self.time_since(since)?).filter(|rest| !rest.is_zero())?;
+        Some(Action::Wait {
+            revision: newest.version,
+            status: newest.info.status.clone(),
+            retry_after: rest,
+        })
+    }
+
+    pub(crate) fn check_readable(&self) -> Result<(), Error> {
+        let newest = self.newest_revision();
+        match self.unreadable.iter().find(|(revision, _)| *revision == newest) {
+            Some((revision, source)) => Err(Error::Record {
+                secret: crate::record::model::secret_name(&self.name, *revision),
+                source: source.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Helm's rule for release names.
+pub(crate) fn check_name(release: &ReleaseFacts) -> Result<(), Error> {
+    let part = |part: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !part.is_empty()
+            && part.chars().all(inner)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    let name = &release.name;
+    if name.len() <= 53 && name.split('.').all(part) {
+        return Ok(());
+    }
+    Err(Error::InvalidName { name: name.clone() })
+}
+
+/// Refuses what would be done wrongly, before anything is written.
+fn check_support(desired: &Desired<'_>) -> Result<(), Error> {
+    let chart = desired.chart.name();
+    let hooks = &desired.rendered.hooks;
+    if let Some(hook) = hooks.iter().find(|hook| !Hook::from(*hook).is_test()) {
+        let (kind, name, events) = (&hook.kind, &hook.name, hook.events.join(","));
+        return Err(Error::Unsupported {
+            what: format!("chart {chart} has a hook other than a test: {kind} {name:?} ({events})"),
+        });
+    }
+    if let Some(crd) = desired.chart.crds().first() {
+        return Err(Error::Unsupported {
+            what: format!("chart {chart} brings CRDs of its own: {}", crd.source),
+        });
+    }
+    Ok(())
+}
+
+/// Whether a record is what is desired: the same chart, objects and hooks. Texts are compared
+/// first; where they differ, the objects, as the two generations of Helm lay out the same
+/// documents differently.
+fn is_same(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
+    if record.chart_version() != desired.chart.metadata.version {
+        return Ok(false);
+    }
+    let text = desired.rendered.manifest_text();
+    Ok(same_objects(&record.manifest, &text, &record.namespace)? && same_hooks(record, desired)?)
+}
+
+fn same_objects(old: &str, new: &str, namespace: &str) -> Result<bool, Error> {
+    if old == new {
+        return Ok(true);
+    }
+    let sorted = |text| -> Result<Vec<String>, Error> {
+        let mut objects: Vec<String> = parse_objects(text)?
+            .into_iter()
+            .map(|object| normalised(object, namespace).to_string())
+            .collect();
+        objects.sort_unstable();
+        Ok(objects)
+    };
+    Ok(sorted(old)? == sorted(new)?)
+}
+
+fn same_hooks(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
+    let mut old: Vec<&Hook> = record.hooks.iter().collect();
+    let new: Vec<Hook> = desired.rendered.hooks.iter().map(Hook::from).collect();
+    let mut new: Vec<&Hook> = new.iter().collect();
+    if old.len() != new.len() {
+        return Ok(false);
+    }
+    old.sort_by(|a, b| (&a.path, &a.kind, &a.name).cmp(&(&b.path, &b.kind, &b.name)));
+    new.sort_by(|a, b| (&a.path, &a.kind, &a.name).cmp(&(&b.path, &b.kind, &b.name)));
+    for (old, new) in old.into_iter().zip(new) {
+        let same = (&old.path, &old.name, &old.events, old.weight)
+            == (&new.path, &new.name, &new.events, new.weight)
+            && same_objects(&old.manifest, &new.manifest, &record.namespace)?;
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The record of a revision that has just begun.
+pub(crate) fn begun(history: &History, desired: &Desired<'_>, now: jiff::Timestamp) -> Release {
+    let facts = desired.release;
+    let (status, doing) = if facts.is_install {
+        (Status::PendingInstall, "install under way")
+    } else {
+        (Status::PendingUpgrade, "upgrade under way")
+    };
+    let before = history.newest().filter(|_| !facts.is_install);
+    Release {
+        name: facts.name.clone(),
+        namespace: facts.namespace.clone(),
+        version: facts.revision,
+        info: crate::record::Info {
+            first_deployed: before.map_or(now.into(), |old| old.info.first_deployed),
+            last_deployed: now.into(),
+            description: format!("{OURS}{doing}"),
+            status,
+            notes: desired.rendered.notes.clone(),
+            ..Default::default()
+        },
+        chart: crate::record::model::slim_chart(desired.chart),
+        config: desired.config.clone(),
+        manifest: desired.rendered.manifest_text(),
+        hooks: desired.rendered.hooks.iter().map(Hook::from).collect(),
+        apply_method: "ssa".to_owned(),
+        extra: Map::new(),
+        labels: before.map(|old| old.labels.clone()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{Wish, facts, history, hook, record};
+    use crate::record::Status::{
+        Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// What a wish for ConfigMap `a`, rendered with the current facts, comes to.
+    fn verdict(records: Vec<Release>) -> String {
+        let history = history(records);
+        let wish = Wish::new(history.current_facts(), &["a"]);
+        match history.decide(&wish.desired()) {
+            Ok(Action::Wait { revision, status, retry_after }) => {
+                format!("wait for {revision} {status} {}s", retry_after.as_secs())
+            }
+            Ok(Action::RenderAgain(facts)) => {
+                format!(
+                    "render again {} {}",
+                    facts.revision,
+                    if facts.is_install { "install" } else { "upgrade" }
+                )
+            }
+            Ok(action) => format!("{action:?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_history_has_its_action() {
+        let (same, other): (&[&str], &[&str]) = (&["a"], &["b"]);
+        let ours = "catamaran: at work";
+        let rows = vec![
+            ("Install", vec![]),
+            ("Unchanged", vec![record(1, Deployed, same, HOUR, "")]),
+            ("render again 2 upgrade", vec![record(1, Deployed, other, HOUR, "")]),
+            (
+                "render again 4 upgrade",
+                vec![record(2, Superseded, same, HOUR, ""), record(3, Deployed, other, HOUR, "")],
+            ),
+            // Ours: resumed at once, given up at once.
+            ("Resume", vec![record(1, PendingInstall, same, SECOND, ours)]),
+            ("render again 2 install", vec![record(1, PendingInstall, other, SECOND, ours)]),
+            (
+                "Resume",
+                vec![
+                    record(1, Deployed, other, HOUR, ""),
+                    record(2, PendingUpgrade, same, SECOND, ours),
+                ],
+            ),
+            (
+                "render again 3 upgrade",
+                vec![
+                    record(1, Deployed, same, HOUR, ""),
+                    record(2, PendingUpgrade, other, SECOND, ours),
+                ],
+            ),
+            // A helm CLI's: waited for, then the same.
+            (
+                "wait for 1 pending-install 299s",
+                vec![record(1, PendingInstall, same, SECOND, "Initial install underway")],
+            ),
+            ("Resume", vec![record(1, PendingInstall, same, HOUR, "Initial install underway")]),
+            (
+                "render again 2 install",
+                vec![record(1, PendingInstall, other, HOUR, "Initial install underway")],
+            ),
+            (
+                "wait for 2 pending-upgrade 299s",
+                vec![
+                    record(1, Deployed, same, HOUR, ""),
+                    record(2, PendingUpgrade, other, SECOND, "Preparing upgrade"),
+                ],
+            ),
+            // Failed: tried again in place, or left behind.
+            ("Resume", vec![record(1, Failed, same, HOUR, "")]),
+            ("render again 2 install", vec![record(1, Failed, other, HOUR, "")]),
+            (
+                "render again 3 upgrade",
+                vec![record(1, Deployed, same, HOUR, ""), record(2, Failed, other, HOUR, "")],
+            ),
+            // Uninstalled with its history, or not to the end.
+            ("Install", vec![record(1, Uninstalled, same, HOUR, "")]),
+            (
+                "Install",
+                vec![
+                    record(1, Superseded, same, HOUR, ""),
+                    record(2, Uninstalling, same, HOUR, ""),
+                ],
+            ),
+        ];
+        for (expected, records) in rows {
+            let about: Vec<_> =
+                records.iter().map(|r| (r.version, r.info.status.to_string())).collect();
+            assert_eq!(verdict(records), expected, "{about:?}");
+        }
+    }
+
+    #[test]
+    fn an_uninstall_of_a_helm_cli_is_waited_for() {
+        let mut leaving =
+            record(1, Uninstalling, &["a"], HOUR, "Deletion in progress (or silently failed)");
+        leaving.info.deleted = crate::fixtures::now().checked_sub(SECOND).expect("a time").into();
+        assert_eq!(verdict(vec![leaving.clone()]), "wait for 1 uninstalling 299s");
+        leaving.info.description = format!("{OURS}uninstall under way");
+        assert_eq!(verdict(vec![leaving]), "Install");
+    }
+
+    #[test]
+    fn the_next_revision_is_taken_without_comparing() {
+        let history = history([record(1, Deployed, &["a"], HOUR, "")]);
+        let wish = Wish::new(facts(2, false), &["a"]);
+        assert_eq!(history.decide(&wish.desired()).expect("an action"), Action::Upgrade);
+        let wish = Wish::new(facts(3, false), &["a"]);
+        assert!(matches!(
+            history.decide(&wish.desired()),
+            Err(Error::WrongFacts { rendered: 3, due: 2 })
+        ));
+    }
+
+    #[test]
+    fn a_pending_record_without_a_time_or_from_the_future_blocks_nobody_for_ever() {
+        let mut timeless = record(1, PendingInstall, &["a"], SECOND, "");
+        timeless.info.last_deployed = crate::record::Time(None);
+        assert_eq!(verdict(vec![timeless]), "Resume");
+        let mut future = record(1, PendingInstall, &["a"], SECOND, "");
+        future.info.last_deployed =
+            crate::fixtures::now().checked_add(HOUR).expect("a time").into();
+        assert_eq!(verdict(vec![future]), "Resume");
+    }
+
+    #[test]
+    fn layout_is_no_difference_but_content_is() {
+        let mut spaced = record(1, Deployed, &[], HOUR, "");
+        spaced.manifest = concat!(
+            "---\n# Source: elsewhere.yaml\n\n",
+            r#"{"kind": "ConfigMap", "apiVersion": "v1", "data": {"k": "v"}, "metadata": {"name": "a", "#,
+            r#""namespace": "ns", "ownerReferences": [{"uid": "u"}], "annotations": {"operator-sdk/primary-resource": "ns/x"}}}"#,
+            "\n\n"
+        )
+        .to_owned();
+        assert_eq!(verdict(vec![spaced.clone()]), "Unchanged");
+        spaced.manifest = spaced.manifest.replace(r#""k": "v""#, r#""k": "w""#);
+        assert_eq!(verdict(vec![spaced]), "render again 2 upgrade");
+        let mut newer_chart = record(1, Deployed, &["a"], HOUR, "");
+        newer_chart.chart["metadata"]["version"] = "0.9.0".into();
+        assert_eq!(verdict(vec![newer_chart]), "render again 2 upgrade");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_before_anything_is_written() {
+        let history = history([]);
+        let refused = |change: fn(&mut Wish)| {
+            let mut wish = Wish::new(facts(1, true), &["a"]);
+            change(&mut wish);
+            history.decide(&wish.desired()).map_err(|error| error.to_string())
+        };
+        assert_eq!(refused(|wish| wish.rendered.hooks.push(hook("test"))), Ok(Action::Install));
+        assert_eq!(
+            refused(|wish| wish.rendered.hooks.push(hook("pre-install"))),
+            Err(r#"not supported yet: chart demo has a hook other than a test: Pod "h" (pre-install)"#.to_owned())
+        );
+        let crds = refused(|wish| {
+            wish.chart
+                .files
+                .push(catamaran_chart::File { name: "crds/a.yaml".into(), data: vec![] });
+        });
+        assert_eq!(
+            crds,
+            Err("not supported yet: chart demo brings CRDs of its own: demo/crds/a.yaml".to_owned())
+        );
+        for name in ["", "UPPER", "a_b", "-a", "a-", "a..b", "a/../b", &"a".repeat(54)] {
+            let mut wish = Wish::new(facts(1, true), &["a"]);
+            name.clone_into(&mut wish.facts.name);
+            let error = history.decide(&wish.desired()).expect_err("an error");
+            assert!(matches!(error, Error::InvalidName { .. }), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_release_of_another_chart_is_left_alone() {
+        let mut theirs = record(1, Deployed, &["a"], HOUR, "");
+        theirs.chart["metadata"]["name"] = "other".into();
+        assert_eq!(
+            verdict(vec![theirs]),
+            r#"duplicate release name: found existing release with name "rel" for chart "other""#
+        );
+    }
+
+    #[test]
+    fn an_unreadable_newest_record_stops_everything_an_older_one_nothing() {
+        let mut history = history([record(2, Deployed, &["a"], HOUR, "")]);
+        let wish = Wish::new(facts(2, false), &["a"]);
+        history.unreadable.push((1, crate::record::CodecError::Gzip));
+        assert_eq!(history.decide(&wish.desired()).expect("an action"), Action::Unchanged);
+        history.unreadable.push((3, crate::record::CodecError::Gzip));
+        let error = history.decide(&wish.desired()).expect_err("an error");
+        assert_eq!(
+            error.to_string(),
+            "record sh.helm.release.v1.rel.v3 cannot be read: it is not gzip"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! What is known: the records of a release, and what is wanted of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catamaran_chart::{Chart, ReleaseFacts, Rendered};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::objects::Owner;
+use crate::record::{CodecError, Release, Status, Stored, Time};
+
+/// What a release shall be.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Desired<'a> {
+    /// The chart.
+    pub chart: &'a Chart,
+    /// The user's values, as `helm get values` will show them.
+    pub config: &'a Map<String, Value>,
+    /// The chart rendered with these values and `release`.
+    pub rendered: &'a Rendered,
+    /// What the chart was rendered with as `.Release`; its name and namespace are the release's.
+    pub release: &'a ReleaseFacts,
+    /// The resource that the release belongs to.
+    pub owner: Option<&'a Owner>,
+    /// The record's description after success, instead of Helm's.
+    pub description: Option<&'a str>,
+}
+
+/// Without values and manifests, in which there may be secrets.
+impl fmt::Debug for Desired<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desired").field("release", self.release).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Desired<'a> {
+    /// A release without an owner, with Helm's descriptions.
+    pub fn new(
+        chart: &'a Chart,
+        config: &'a Map<String, Value>,
+        rendered: &'a Rendered,
+        release: &'a ReleaseFacts,
+    ) -> Self {
+        Self { chart, config, rendered, release, owner: None, description: None }
+    }
+
+    /// The same, belonging to a resource.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &'a Owner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// The same, with a description of the user's.
+    #[must_use]
+    pub fn described(mut self, description: &'a str) -> Self {
+        self.description = Some(description);
+        self
+    }
+}
+
+/// The records of a release at one moment, oldest first. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) records: Vec<Stored>,
+    /// Records that cannot be read, with their revisions.
+    pub(crate) unreadable: Vec<(u32, CodecError)>,
+    pub(crate) read_at: Timestamp,
+}
+
+impl History {
+    /// The history of a release that has none, e.g. where a watch on its Secrets shows that.
+    pub fn empty(namespace: &str, name: &str, read_at: Timestamp) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            records: Vec::new(),
+            unreadable: Vec::new(),
+            read_at,
+        }
+    }
+
+    /// The release's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The release's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether there is no record at all.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// All readable revisions, oldest first.
+    pub fn releases(&self) -> impl DoubleEndedIterator<Item = &Arc<Release>> {
+        self.records.iter().map(|stored| &stored.release)
+    }
+
+    /// The newest revision.
+    pub fn newest(&self) -> Option<&Arc<Release>> {
+        self.records.last().map(|stored| &stored.release)
+    }
+
+    /// The newest revision that is deployed.
+    pub fn deployed(&self) -> Option<&Arc<Release>> {
+        self.releases().rev().find(|release| release.info.status == Status::Deployed)
+    }
+
+    /// What to render with in order to compare with what is there: the newest revision, as the
+    /// install or upgrade that it was. Where nothing can be compared, the same as
+    /// [`History::next_facts`].
+    pub fn current_facts(&self) -> ReleaseFacts {
+        match self.newest() {
+            Some(newest) if is_comparable(&newest.info.status) => {
+                self.facts(newest.version, was_install(newest))
+            }
+            _ => self.next_facts(),
+        }
+    }
+
+    /// What to render with for the next revision.
+    ///
+    /// It is an install as long as no revision was ever deployed: after a first install that
+    /// failed, charts that create passwords at install must do so still.
+    pub fn next_facts(&self) -> ReleaseFacts {
+        let ever = |release: &Arc<Release>| {
+            matches!(release.info.status, Status::Deployed | Status::Superseded)
+        };
+        let gone = |release: &Arc<Release>| {
+            matches!(release.info.status, Status::Uninstalled | Status::Uninstalling)
+        };
+        let is_install = self.newest().is_some_and(gone) || !self.releases().any(ever);
+        self.facts(self.newest_revision() + 1, is_install)
+    }
+
+    pub(crate) fn newest_revision(&self) -> u32 {
+        let readable = self.records.last().map_or(0, |stored| stored.release.version);
+        self.unreadable.iter().map(|(revision, _)| *revision).fold(readable, u32::max)
+    }
+
+    /// How long before reading something happened, by the clock of whoever wrote it; `None` if it
+    /// tells no time, or one still to come.
+    pub(crate) fn time_since(&self, then: Time) -> Option<Duration> {
+        Duration::try_from(self.read_at.duration_since(then.0?)).ok()
+    }
+
+    /// The history after a record was written.
+    pub(crate) fn put(&mut self, stored: Stored) {
+        let version = stored.release.version;
+        match self.records.binary_search_by_key(&version, |old| old.release.version) {
+            Ok(at) => {
+                if let Some(old) = self.records.get_mut(at) {
+                    *old = stored;
+                }
+            }
+            Err(at) => self.records.insert(at, stored),
+        }
+    }
+
+    fn facts(&self, revision: u32, is_install: bool) -> ReleaseFacts {
+        ReleaseFacts {
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            revision,
+            is_install,
+        }
+    }
+}
+
+/// Whether a revision in this status may turn out to be what is wanted.
+fn is_comparable(status: &Status) -> bool {
+    *status == Status::Deployed || *status == Status::Failed || status.is_pending()
+}
+
+/// Whether this revision was rendered as an install: Helm begins a release with both times equal.
+fn was_install(release: &Release) -> bool {
+    release.version == 1
+        || release.info.status == Status::PendingInstall
+        || (release.info.first_deployed.0.is_some()
+            && release.info.first_deployed == release.info.last_deployed)
+}

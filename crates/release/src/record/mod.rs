@@ -1,0 +1,9 @@
+//! The record of a revision: Helm's Secret, read and written so that the helm CLI takes it as its own.
+
+pub mod codec;
+pub mod model;
+pub mod store;
+
+pub use codec::CodecError;
+pub use model::{Hook, HookRun, Info, Release, Status, Time};
+pub use store::{Store, Stored};

@@ -1,0 +1,156 @@
+//! What the helm CLIs make of our releases, and we of theirs.
+
+use catamaran_release::{Action, Done};
+use serde_json::{Value, json};
+
+use crate::support::{Helm, Wish, cluster, config_map, driver, live, revisions, secret, service};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_helms_show_roll_back_and_uninstall_our_release() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("helm-cli").await.expect("a namespace");
+    let client = cluster.client();
+    let driver = driver(&client);
+    for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
+        let name = format!("rel-{number}");
+        let object = |suffix: &str| format!("{name}-{suffix}");
+        let mut wish = Wish::new(
+            &namespace,
+            &name,
+            vec![
+                secret(&object("secret"), "s"),
+                config_map(&object("map"), "one"),
+                service(&object("svc")),
+            ],
+        );
+        let applied = wish.reconcile(&driver).await.expect("installed");
+        assert_eq!((applied.done, applied.objects.len()), (Done::Installed, 3));
+        shows(&helm, &wish);
+
+        wish.objects.remove(0);
+        wish.objects[0] = config_map(&object("map"), "two");
+        let applied = wish.reconcile(&driver).await.expect("upgraded");
+        assert_eq!((applied.done, applied.removed.len()), (Done::Upgraded, 1));
+        assert_eq!(live(&client, &namespace, "Secret", &object("secret")).await, Value::Null);
+        shows(&helm, &wish);
+
+        helm.say(&["rollback", &name, "1"]);
+        let expected = [(1, "superseded"), (2, "superseded"), (3, "deployed")];
+        assert_eq!(
+            revisions(&driver, &namespace, &name).await,
+            expected.map(|(n, s)| (n, s.to_owned()))
+        );
+        let map = live(&client, &namespace, "ConfigMap", &object("map")).await;
+        assert_eq!(map["data"]["k"], "one");
+
+        // What the person rolled back is brought forward again, and then left alone.
+        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, Done::Upgraded);
+        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
+        let map = live(&client, &namespace, "ConfigMap", &object("map")).await;
+        assert_eq!(map["data"]["k"], "two");
+
+        helm.say(&["uninstall", &name]);
+        assert_eq!(revisions(&driver, &namespace, &name).await, []);
+        assert_eq!(live(&client, &namespace, "ConfigMap", &object("map")).await, Value::Null);
+        assert_eq!(live(&client, &namespace, "Service", &object("svc")).await, Value::Null);
+    }
+}
+
+/// Every command that reads shows the wish.
+fn shows(helm: &Helm, wish: &Wish) {
+    let name = wish.name.as_str();
+    let rendered = wish.rendered();
+    let list = helm.json(&["list", "--filter", &format!("^{name}$")]);
+    assert_eq!((&list[0]["status"], &list[0]["chart"]), (&json!("deployed"), &json!("demo-1.0.0")));
+    let history = helm.json(&["history", name]);
+    let newest = history.as_array().and_then(|all| all.last()).expect("a revision");
+    assert_eq!((&newest["status"], &newest["app_version"]), (&json!("deployed"), &json!("9")));
+    assert_eq!(
+        helm.say(&["get", "manifest", name]).trim_end(),
+        rendered.manifest_text().trim_end()
+    );
+    assert_eq!(helm.json(&["get", "values", name]), json!({"greeting": "moin"}));
+    assert_eq!(
+        helm.json(&["get", "values", "--all", name]),
+        json!({"greeting": "moin", "count": 1})
+    );
+    assert!(helm.say(&["get", "notes", name]).contains(&format!("Notes of {name}")));
+    assert!(helm.say(&["get", "hooks", name]).contains(&format!("{name}-test")));
+    assert_eq!(helm.json(&["get", "metadata", name])["chart"], "demo");
+    assert!(helm.say(&["get", "all", name]).contains("demo"));
+    assert!(helm.say(&["status", name]).contains("STATUS: deployed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_of_either_helm_is_ours_to_upgrade_and_uninstall() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("helm-theirs").await.expect("a namespace");
+    let client = cluster.client();
+    let driver = driver(&client);
+    let chart = Folder::new();
+    for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
+        let name = format!("theirs-{number}");
+        let map = format!("{name}-map");
+        chart.write(&config_map(&map, "one"));
+        helm.say(&["install", &name, chart.path()]);
+        let mut wish = Wish::new(&namespace, &name, vec![config_map(&map, "one")]);
+
+        // The same chart, rendered by us: no revision, whoever made the first.
+        let history = driver.history(&namespace, &name).await.expect("a history");
+        let rendered = catamaran_chart::Rendered { hooks: vec![], ..wish.rendered() };
+        let facts = history.current_facts();
+        let action = history.decide(&wish.desired(&rendered, &facts)).expect("an action");
+        assert_eq!(action, Action::Unchanged);
+
+        wish.objects[0] = config_map(&map, "two");
+        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, Done::Upgraded);
+        assert_eq!(live(&client, &namespace, "ConfigMap", &map).await["data"]["k"], "two");
+        shows(&helm, &wish);
+
+        // And they go on with ours.
+        helm.say(&["upgrade", &name, chart.path()]);
+        assert_eq!(live(&client, &namespace, "ConfigMap", &map).await["data"]["k"], "one");
+        let [.., (revision, status)] = &*revisions(&driver, &namespace, &name).await else {
+            panic!("no revision");
+        };
+        assert_eq!((*revision, status.as_str()), (3, "deployed"));
+
+        let gone = driver.uninstall(&namespace, &name).await.expect("uninstalled");
+        assert_eq!((gone.found, gone.deleted.len(), gone.kept.len()), (true, 1, 0));
+        assert_eq!(live(&client, &namespace, "ConfigMap", &map).await, Value::Null);
+        assert_eq!(helm.json(&["list"]), json!([]));
+        let history = helm.run(&["history", &name]).expect_err("no release");
+        assert!(history.contains("release: not found"), "{history}");
+        assert!(!driver.uninstall(&namespace, &name).await.expect("nothing to do").found);
+    }
+}
+
+/// A chart `demo` of one template, in a folder that goes with it.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("catamaran-release-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("templates")).expect("a folder");
+        let metadata = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: \"9\"\n";
+        std::fs::write(path.join("Chart.yaml"), metadata).expect("Chart.yaml");
+        std::fs::write(path.join("values.yaml"), "greeting: hello\ncount: 1\n")
+            .expect("values.yaml");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a path")
+    }
+
+    fn write(&self, object: &Value) {
+        std::fs::write(self.0.join("templates/all.yaml"), object.to_string()).expect("a template");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing hangs on it in the system's folder for temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

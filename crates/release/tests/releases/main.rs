@@ -1,0 +1,8 @@
+//! Releases on a real API server, with the real helm as the other hand.
+
+#![allow(clippy::expect_used, clippy::panic)] // all of it is tests
+
+mod cli;
+mod conflicts;
+mod kill;
+mod support;

@@ -1,0 +1,187 @@
+//! A release to play with, and the ways to look at it.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use catamaran_chart::{Chart, Hook, Manifest, ReleaseFacts, Rendered};
+use catamaran_cluster::mapper::Mapper;
+use catamaran_localcluster::{LocalCluster, shared};
+use catamaran_release::{Action, Applied, Desired, Driver, Error, ObjectId, Owner};
+use kube::Client;
+use kube::api::{Api, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Map, Value, json};
+
+/// What no error, log or status may ever show.
+pub const CANARY: &str = "canary-in-the-coal-mine";
+
+pub async fn cluster() -> LocalCluster {
+    shared().await.expect("a local cluster")
+}
+
+pub fn driver(client: &Client) -> Driver {
+    Driver::new(client.clone(), Mapper::new(client.clone()))
+}
+
+/// A chart rendered by hand.
+#[derive(Clone)]
+pub struct Wish {
+    pub chart: Chart,
+    pub config: Map<String, Value>,
+    pub name: String,
+    pub namespace: String,
+    pub objects: Vec<Value>,
+    pub owner: Option<Owner>,
+}
+
+impl Wish {
+    pub fn new(namespace: &str, name: &str, objects: Vec<Value>) -> Self {
+        let metadata =
+            json!({"name": "demo", "version": "1.0.0", "appVersion": "9", "apiVersion": "v2"});
+        let metadata = serde_json::from_value(metadata).expect("metadata");
+        let values =
+            json!({"greeting": "hello", "count": 1.0}).as_object().cloned().unwrap_or_default();
+        Self {
+            chart: Chart { metadata, values, ..Chart::default() },
+            config: json!({"greeting": "moin"}).as_object().cloned().unwrap_or_default(),
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            objects,
+            owner: None,
+        }
+    }
+
+    pub fn rendered(&self) -> Rendered {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let manifest = |object: &Value| Manifest {
+            source: format!("demo/templates/{}.yaml", text(&object["kind"]).to_lowercase()),
+            content: object.to_string(),
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            name: text(&object["metadata"]["name"]),
+        };
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("{}-test", self.name), "annotations": {"helm.sh/hook": "test"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]},
+        });
+        let hook = Hook {
+            name: format!("{}-test", self.name),
+            kind: "Pod".into(),
+            path: "demo/templates/tests/test.yaml".into(),
+            manifest: pod.to_string(),
+            events: vec!["test".into()],
+            weight: 0,
+            delete_policies: vec![],
+            output_log_policies: vec![],
+        };
+        Rendered {
+            manifests: self.objects.iter().map(manifest).collect(),
+            hooks: vec![hook],
+            notes: format!("Notes of {}\n", self.name),
+            ..Rendered::default()
+        }
+    }
+
+    /// What the operator does at each reconcile: compare, render again if need be, apply.
+    pub async fn reconcile(&self, driver: &Driver) -> Result<Applied, Error> {
+        let history = driver.history(&self.namespace, &self.name).await?;
+        let rendered = self.rendered();
+        let mut facts = history.current_facts();
+        if let Action::RenderAgain(next) = history.decide(&self.desired(&rendered, &facts))? {
+            facts = next;
+        }
+        driver.apply(&history, &self.desired(&rendered, &facts)).await
+    }
+
+    pub fn desired<'a>(&'a self, rendered: &'a Rendered, facts: &'a ReleaseFacts) -> Desired<'a> {
+        let desired = Desired::new(&self.chart, &self.config, rendered, facts);
+        match &self.owner {
+            Some(owner) => desired.owned_by(owner),
+            None => desired,
+        }
+    }
+}
+
+pub fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}})
+}
+
+pub fn secret(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"k": value}})
+}
+
+pub fn service(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": name}},
+    })
+}
+
+/// An API of one kind of the core group.
+pub fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+/// An object as JSON; null if it is not there.
+pub async fn live(client: &Client, namespace: &str, kind: &str, name: &str) -> Value {
+    let found = api(client, namespace, kind).get_opt(name).await.expect("an answer");
+    found.map_or(Value::Null, |object| serde_json::to_value(object).expect("json"))
+}
+
+pub fn config_map_id(namespace: &str, name: &str) -> ObjectId {
+    ObjectId {
+        group: String::new(),
+        kind: "ConfigMap".into(),
+        namespace: Some(namespace.into()),
+        name: name.into(),
+    }
+}
+
+/// The revisions and their statuses, oldest first.
+pub async fn revisions(driver: &Driver, namespace: &str, name: &str) -> Vec<(u32, String)> {
+    let history = driver.history(namespace, name).await.expect("a history");
+    history.releases().map(|release| (release.version, release.info.status.to_string())).collect()
+}
+
+/// One of the helm CLIs in one namespace.
+#[derive(Clone)]
+pub struct Helm {
+    pub program: Arc<std::path::Path>,
+    pub kubeconfig: Arc<std::path::Path>,
+    pub namespace: String,
+}
+
+impl Helm {
+    pub fn both(cluster: &LocalCluster, namespace: &str) -> [Self; 2] {
+        let tools = cluster.tools().expect("tools");
+        [tools.helm(), tools.helm3()].map(|program| Self {
+            program: program.into(),
+            kubeconfig: cluster.kubeconfig().into(),
+            namespace: namespace.to_owned(),
+        })
+    }
+
+    /// Its output, or what it complains of.
+    pub fn run(&self, args: &[&str]) -> Result<String, String> {
+        let output = Command::new(&*self.program)
+            .args(args)
+            .args(["--namespace", &self.namespace])
+            .env("KUBECONFIG", &*self.kubeconfig)
+            .output()
+            .expect("helm runs");
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    pub fn say(&self, args: &[&str]) -> String {
+        self.run(args)
+            .unwrap_or_else(|error| panic!("{} {args:?}: {error}", self.program.display()))
+    }
+
+    pub fn json(&self, args: &[&str]) -> Value {
+        let text = self.say(&[args, &["-o", "json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
+    }
+}
