@@ -73,7 +73,15 @@ async fn its_rights_are_enough_and_none_is_idle() {
         "-f",
         "tests/fixtures/httproute-crd.yaml",
     ]);
-    bench.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/default"]);
+    bench.kubectl(&[
+        "-n",
+        SYSTEM,
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "-k",
+        "config/default",
+    ]);
     // Restricted pod security admits the operator's pod.
     let deployment = format!("deployment/{ACCOUNT}");
     bench.kubectl(&["rollout", "status", &deployment, "-n", SYSTEM, "--timeout=60s"]);

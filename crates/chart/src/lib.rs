@@ -1,1 +1,33 @@
 //! A chart: load, values, capabilities, render to manifests.
+//!
+//! ```text
+//! Chart::load(path)            a directory or a .tgz, read and validated
+//!   .compile()                 templates parsed once; Send + Sync, shared behind an Arc
+//!   .render(&RenderInput)      pure: (chart, values, release, capabilities, lookups, clock, seed) -> Rendered
+//! ```
+//!
+//! Everything follows the real `helm`, in one of two [`Profile`]s. What is not
+//! supported is a clear error ([`LoadError::Unsupported`],
+//! [`RenderError::Unsupported`]), never a wrong manifest.
+//!
+//! A `lookup` whose answer is not in [`Lookups`] ends the rendering with
+//! [`RenderError::Needs`]; fetch the objects, add them, and render again with
+//! the same clock and seed.
+
+mod chart;
+mod error;
+mod gojson;
+pub mod load;
+pub mod manifest;
+mod profile;
+pub mod render;
+pub mod values;
+
+pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata};
+pub use error::{LoadError, ManifestError, Position, RenderError};
+pub use manifest::{Hook, Manifest, Rendered};
+pub use profile::Profile;
+pub use render::{
+    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
+};
+pub use values::coalesce;

@@ -1,0 +1,240 @@
+//! What can go wrong, with the chart file and line where they are known.
+//!
+//! Texts follow Helm's where Helm has one, so that people find them.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::Profile;
+use crate::render::LookupKey;
+
+/// A place in a chart's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The file, as Helm names it: `memcached/templates/service.yaml`.
+    pub file: String,
+    /// Line from 1; 0 where it is unknown.
+    pub line: u32,
+    /// Byte column from 0 as Go's templates count it; 0 where it is unknown.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if self.column > 0 {
+            write!(f, ":{}", self.column)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a chart could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file system said no.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no Chart.yaml at the top (a `.helmignore` may hide it).
+    #[error("Chart.yaml file is missing")]
+    NoChartYaml,
+    /// A file of the chart's own that must be YAML, or of a known shape, is not.
+    #[error("cannot load {file}: {message}")]
+    File {
+        /// `Chart.yaml`, `values.yaml`, ...
+        file: String,
+        /// Helm's words.
+        message: String,
+    },
+    /// Chart.yaml breaks a rule.
+    #[error("validation: {0}")]
+    Invalid(String),
+    /// `.helmignore` has a rule that is no glob.
+    #[error("{}:{line}: {message}", path.display())]
+    Ignore {
+        /// The `.helmignore`.
+        path: PathBuf,
+        /// Line from 1.
+        line: usize,
+        /// Helm's words.
+        message: String,
+    },
+    /// A socket, device or pipe among the chart's files.
+    #[error("cannot load irregular file {} as it has file mode type bits set", .0.display())]
+    Irregular(PathBuf),
+    /// A file beyond the limit of 5 MiB.
+    #[error("chart file {name:?} is larger than the maximum file size {limit}")]
+    FileTooLarge {
+        /// The file's name in the chart.
+        name: String,
+        /// Bytes.
+        limit: u64,
+    },
+    /// All files together are beyond the limit of 100 MiB.
+    #[error("decompressed chart is larger than the maximum size {limit}")]
+    ChartTooLarge {
+        /// Bytes.
+        limit: u64,
+    },
+    /// More files and folders than any chart has.
+    #[error("the chart has more than {limit} files: is there a symbolic link in a circle?")]
+    TooManyFiles {
+        /// Files and folders.
+        limit: usize,
+    },
+    /// Folders nested too deep; most likely a symbolic link to a folder above.
+    #[error("{} is nested more than {limit} folders deep: is there a symbolic link in a circle?", path.display())]
+    TooDeep {
+        /// The folder.
+        path: PathBuf,
+        /// Levels.
+        limit: usize,
+    },
+    /// Something is wrong with a `.tgz`.
+    #[error("{0}")]
+    Archive(String),
+    /// Something is wrong with a chart under `charts/`.
+    #[error("error unpacking subchart {name} in {parent}: {source}")]
+    Subchart {
+        /// Its folder or archive.
+        name: String,
+        /// The chart that holds it.
+        parent: String,
+        /// What is wrong.
+        source: Box<LoadError>,
+    },
+    /// A feature of charts this crate does not have yet. Refused rather than skipped.
+    #[error("{what} is not supported yet ({file})")]
+    Unsupported {
+        /// The feature.
+        what: String,
+        /// The file that uses it.
+        file: String,
+    },
+}
+
+/// Why a chart could not be rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// The rendering asked for objects that are not in [`crate::Lookups`]. Not
+    /// a fault: fetch them, add them (an object that does not exist is `{}`),
+    /// and render again with the same clock and seed.
+    #[error("the chart looks up objects that have not been fetched: {}", list(.0))]
+    Needs(Vec<LookupKey>),
+    /// The chart does not accept this version of Kubernetes.
+    #[error(
+        "chart requires kubeVersion: {constraint} which is incompatible with Kubernetes {version}"
+    )]
+    KubeVersion {
+        /// Chart.yaml's `kubeVersion`.
+        constraint: String,
+        /// The cluster's version.
+        version: String,
+    },
+    /// A library chart cannot be installed.
+    #[error("{0} charts are not installable")]
+    NotInstallable(String),
+    /// Chart.yaml names dependencies that are not under `charts/`.
+    #[error(
+        "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+        .0.join(", ")
+    )]
+    MissingDependencies(Vec<String>),
+    /// The values cannot be merged with the chart's.
+    #[error("{0}")]
+    Values(String),
+    /// The values break the chart's `values.schema.json`; Helm's text.
+    #[error(
+        "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
+    )]
+    Schema(String),
+    /// A template does not parse.
+    #[error("{text}")]
+    Parse {
+        /// Helm's text, `parse error at (file:line): ...`.
+        text: String,
+        /// Where.
+        at: Position,
+    },
+    /// A template failed while it ran, or it called `fail` or `required`.
+    #[error("{text}")]
+    Execute {
+        /// Helm's text in the profile's layout.
+        text: String,
+        /// Where; the outermost position.
+        at: Position,
+        /// What was wrong, without the positions.
+        message: String,
+    },
+    /// The rendering went beyond its [`crate::Budget`].
+    #[error("{at}: {text}")]
+    Budget {
+        /// Which limit.
+        text: String,
+        /// Where.
+        at: Position,
+    },
+    /// A rendered document is not YAML, or not shaped like an object.
+    #[error("{0}")]
+    Manifest(#[from] ManifestError),
+    /// A feature this crate does not have yet. Refused rather than skipped.
+    #[error("{what} is not supported yet ({file})")]
+    Unsupported {
+        /// The feature.
+        what: String,
+        /// The file that uses it.
+        file: String,
+    },
+}
+
+impl LoadError {
+    /// The text as the Helm of a profile has it; they differ for values.yaml.
+    pub fn text(&self, profile: Profile) -> String {
+        match (self, profile) {
+            (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
+                format!("cannot load {file}: cannot unmarshal yaml document: {message}")
+            }
+            (Self::Subchart { name, parent, source }, profile) => {
+                format!("error unpacking subchart {name} in {parent}: {}", source.text(profile))
+            }
+            (other, _) => other.to_string(),
+        }
+    }
+}
+
+impl RenderError {
+    /// The text as the Helm of a profile has it; `Display` is that of 4.3 where
+    /// the profile of the rendering is not in the error already.
+    pub fn text(&self, profile: Profile) -> String {
+        let text = self.to_string();
+        match (self, profile) {
+            (Self::MissingDependencies(_), Profile::Helm318) => text
+                .replacen("an error", "An error", 1)
+                .replacen("'helm dependency build'", "`helm dependency build`", 1),
+            _ => text,
+        }
+    }
+}
+
+fn list(keys: &[LookupKey]) -> String {
+    keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A rendered document is not YAML, or not shaped like a Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("YAML parse error on {file}: {message}")]
+pub struct ManifestError {
+    /// The template: `memcached/templates/service.yaml`.
+    pub file: String,
+    /// Helm's words; lines in it count from the start of the document.
+    pub message: String,
+}

@@ -1,0 +1,116 @@
+//! A chart's files from a packaged `.tgz`.
+
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use super::{Account, RawFile};
+use crate::LoadError;
+
+/// Tells what a file is that is no archive, since people give values files by mistake.
+pub(super) fn check_kind(path: &Path) -> Result<(), LoadError> {
+    let io = |source| LoadError::Io { path: path.to_owned(), source };
+    let mut start = [0_u8; 3];
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    let count = file.read(&mut start).map_err(io)?;
+    if start.get(..count) == Some(b"\x1f\x8b\x08") {
+        return Ok(());
+    }
+    let name = path.display();
+    let is_yaml = path.extension().is_some_and(|e| e == "yaml" || e == "yml");
+    Err(LoadError::Archive(if is_yaml {
+        format!("file '{name}' seems to be a YAML file, but expected a gzipped archive")
+    } else {
+        format!("file '{name}' does not appear to be a gzipped archive")
+    }))
+}
+
+/// Unpacks in memory, under limits; nothing is written anywhere.
+pub(super) fn read(packed: impl Read, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
+    // Headers come on top of the files; this bound is for archives of headers alone.
+    let unpacked = MultiGzDecoder::new(packed).take(account.bytes_left().saturating_mul(2));
+    let mut archive = tar::Archive::new(unpacked);
+    let bad = |error: std::io::Error| LoadError::Archive(error.to_string());
+    let mut files = Vec::new();
+    for entry in archive.entries().map_err(bad)? {
+        let mut entry = entry.map_err(bad)?;
+        let kind = entry.header().entry_type();
+        if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
+            continue;
+        }
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let name = inner_name(&path)?;
+        account.charge(&name, entry.size())?;
+        // Links have no content of their own; they read as empty files, as in Helm.
+        let mut data = Vec::new();
+        entry.read_to_end(&mut data).map_err(bad)?;
+        files.push(RawFile::new(name, data));
+    }
+    if files.is_empty() {
+        return Err(LoadError::Archive("no files in chart archive".into()));
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
+}
+
+/// The name without the one top folder; refuses what would leave the chart.
+fn inner_name(path: &str) -> Result<String, LoadError> {
+    let refuse = |text: String| Err(LoadError::Archive(text));
+    let delimiter = if path.contains('\\') { '\\' } else { '/' };
+    let (top, rest) = path.split_once(delimiter).unwrap_or((path, ""));
+    let rest = rest.replace(delimiter, "/");
+    if rest.starts_with('/') {
+        return refuse("chart illegally contains absolute paths".into());
+    }
+    let name = clean(&rest);
+    if name.is_empty() {
+        return refuse(format!(
+            "chart illegally contains content outside the base directory: {path:?}"
+        ));
+    }
+    if name.starts_with("..") {
+        return refuse("chart illegally references parent directory".into());
+    }
+    let mut start = name.bytes();
+    if start.next().is_some_and(|b| b.is_ascii_alphabetic())
+        && start.next() == Some(b':')
+        && start.next() == Some(b'/')
+    {
+        return refuse("chart contains illegally named files".into());
+    }
+    if top == "Chart.yaml" {
+        return refuse("chart yaml not in base directory".into());
+    }
+    Ok(name)
+}
+
+/// Go's `path.Clean` of a relative path, but empty instead of a dot.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_inside_the_chart() {
+        assert_eq!(inner_name("c/templates/a.yaml").unwrap(), "templates/a.yaml");
+        assert_eq!(inner_name("c\\templates\\a.yaml").unwrap(), "templates/a.yaml");
+        assert_eq!(inner_name("c/./a/../b").unwrap(), "b");
+        for bad in ["c//etc/passwd", "c/../../x", "Chart.yaml", "c/", "c/c:/x"] {
+            assert!(inner_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A chart's files from a directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::ignore::Rules;
+use super::{Account, MAX_DEPTH, RawFile};
+use crate::LoadError;
+
+/// Reads all files of a chart's directory but the ignored ones. Symbolic links
+/// are followed, as in Helm.
+pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
+    let ignore_file = root.join(".helmignore");
+    let rules = match fs::read(&ignore_file) {
+        Ok(bytes) => Rules::parse(&ignore_file, &String::from_utf8_lossy(&bytes))?,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Rules::default(),
+        Err(source) => return Err(LoadError::Io { path: ignore_file, source }),
+    };
+    let mut walk = Walk { rules: rules.with_defaults(), account, files: Vec::new() };
+    walk.folder(root, "", 0)?;
+    Ok(walk.files)
+}
+
+struct Walk<'a> {
+    rules: Rules,
+    account: &'a mut Account,
+    files: Vec<RawFile>,
+}
+
+impl Walk<'_> {
+    /// Files of a folder in the byte order of their names, as Helm walks.
+    fn folder(&mut self, path: &Path, prefix: &str, depth: usize) -> Result<(), LoadError> {
+        // A link to a folder above would be walked until the path is too long for the system.
+        if depth > MAX_DEPTH {
+            return Err(LoadError::TooDeep { path: path.to_owned(), limit: MAX_DEPTH });
+        }
+        let io = |source| LoadError::Io { path: path.to_owned(), source };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(io)? {
+            names.push(entry.map_err(io)?.file_name());
+        }
+        names.sort_unstable();
+        for name in names {
+            let child = path.join(&name);
+            let name = format!("{prefix}{}", name.to_string_lossy());
+            self.entry(&child, name, depth)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &PathBuf, name: String, depth: usize) -> Result<(), LoadError> {
+        let io = |source| LoadError::Io { path: path.clone(), source };
+        let found = fs::metadata(path).map_err(io)?;
+        if self.rules.ignores(&name, found.is_dir()) {
+            return Ok(());
+        }
+        if found.is_dir() {
+            self.account.charge(&name, 0)?;
+            return self.folder(path, &format!("{name}/"), depth + 1);
+        }
+        if !found.is_file() {
+            return Err(LoadError::Irregular(path.clone()));
+        }
+        self.account.charge(&name, found.len())?;
+        let data = fs::read(path).map_err(io)?;
+        self.files.push(RawFile::new(name, data));
+        Ok(())
+    }
+}

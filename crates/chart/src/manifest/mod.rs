@@ -1,0 +1,232 @@
+//! What a rendering yields: documents, told apart and put in order.
+
+mod head;
+mod hooks;
+pub mod order;
+mod split;
+
+use std::collections::BTreeMap;
+
+use catamaran_yaml::Numbers;
+use serde_json::Value;
+
+pub use head::Head;
+pub use split::split;
+
+use crate::{ManifestError, Profile, gojson};
+use hooks::Role;
+
+/// One document that belongs to the release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The template it came from: `memcached/templates/service.yaml`.
+    pub source: String,
+    /// The text, exactly as Helm stores it.
+    pub content: String,
+    /// `apps/v1`; empty if the document has none (one of comments alone).
+    pub api_version: String,
+    /// `Deployment`; empty if the document has none.
+    pub kind: String,
+    /// metadata.name; empty if the document has none.
+    pub name: String,
+}
+
+/// One document that Helm runs at an event instead of keeping it in the release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// metadata.name.
+    pub name: String,
+    /// `Job`.
+    pub kind: String,
+    /// The template it came from.
+    pub path: String,
+    /// The text, exactly as Helm stores it.
+    pub manifest: String,
+    /// `pre-install`, `test`, ... in the order of the annotation.
+    pub events: Vec<String>,
+    /// Smaller runs first.
+    pub weight: i64,
+    /// `hook-succeeded`, ... as the annotation says; empty means Helm's default.
+    pub delete_policies: Vec<String>,
+    /// `hook-failed`, ... as the annotation says.
+    pub output_log_policies: Vec<String>,
+}
+
+/// What a rendering yields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// The release's documents in install order.
+    pub manifests: Vec<Manifest>,
+    /// The hooks in install order of their kinds, all events mixed.
+    pub hooks: Vec<Hook>,
+    /// NOTES.txt.
+    pub notes: String,
+    /// What Helm would have said on stderr, such as values that do not fit.
+    pub warnings: Vec<String>,
+}
+
+impl Rendered {
+    /// Takes rendered files apart and puts their documents in order.
+    ///
+    /// # Errors
+    ///
+    /// A document is no YAML, or its head is not shaped like an object's.
+    pub fn from_files(
+        files: &BTreeMap<String, String>,
+        profile: Profile,
+    ) -> Result<Self, ManifestError> {
+        let mut rendered = Self::default();
+        for (path, text) in files {
+            if base_name(path).starts_with('_') || text.trim().is_empty() {
+                continue;
+            }
+            for document in split(text, profile) {
+                rendered.add(path, document, profile)?;
+            }
+        }
+        rendered.manifests.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
+        rendered.hooks.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
+        Ok(rendered)
+    }
+
+    fn add(&mut self, path: &str, document: &str, profile: Profile) -> Result<(), ManifestError> {
+        let head = Head::parse(path, document, profile)?;
+        match hooks::role_of(&head, path, document) {
+            Role::Manifest => self.manifests.push(Manifest {
+                source: path.to_owned(),
+                content: document.to_owned(),
+                api_version: head.api_version,
+                kind: head.kind,
+                name: head.name,
+            }),
+            Role::Hook(hook) => self.hooks.push(*hook),
+            Role::Unknown(events) => {
+                self.warnings.push(format!("skipping unknown hook: {events:?} in {path}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The hooks of an event in the order in which Helm runs them: by weight,
+    /// then by name, then by kind.
+    pub fn hooks_of(&self, event: &str) -> Vec<&Hook> {
+        let mut hooks: Vec<&Hook> =
+            self.hooks.iter().filter(|hook| hook.events.iter().any(|e| e == event)).collect();
+        hooks.sort_by(|a, b| (a.weight, &a.name).cmp(&(b.weight, &b.name)));
+        hooks
+    }
+
+    /// Byte for byte the `manifest` of Helm's release record.
+    pub fn manifest_text(&self) -> String {
+        let mut text = String::new();
+        for manifest in &self.manifests {
+            push_document(&mut text, &manifest.source, &manifest.content);
+        }
+        text
+    }
+
+    /// Byte for byte what `helm template` prints: the manifest, then the hooks.
+    pub fn template_text(&self) -> String {
+        let mut text = self.manifest_text().trim().to_owned();
+        text.push('\n');
+        for hook in &self.hooks {
+            push_document(&mut text, &hook.path, &hook.manifest);
+        }
+        text
+    }
+}
+
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn push_document(text: &mut String, source: &str, content: &str) {
+    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
+        text.push_str(part);
+    }
+}
+
+impl Manifest {
+    /// The document as data, integers kept; null for a document of comments alone.
+    ///
+    /// # Errors
+    ///
+    /// The document is not YAML.
+    pub fn object(&self) -> Result<Value, ManifestError> {
+        parse(&self.source, &self.content)
+    }
+
+    /// The objects of the document: none for comments alone, the items of a `List`.
+    ///
+    /// # Errors
+    ///
+    /// The document is not YAML.
+    pub fn objects(&self) -> Result<Vec<Value>, ManifestError> {
+        Ok(unwrap_list(self.object()?))
+    }
+}
+
+impl Hook {
+    /// The document as data, integers kept.
+    ///
+    /// # Errors
+    ///
+    /// The document is not YAML.
+    pub fn object(&self) -> Result<Value, ManifestError> {
+        parse(&self.path, &self.manifest)
+    }
+}
+
+/// The objects of a text of several documents, such as a stored release's
+/// manifest, in their order; documents of comments alone are left out, `List`s
+/// are unwrapped.
+///
+/// # Errors
+///
+/// A document is not YAML.
+pub fn parse_objects(text: &str) -> Result<Vec<Value>, ManifestError> {
+    let mut objects = Vec::new();
+    for document in split(text, Profile::Helm43) {
+        let source = document.lines().find_map(|line| line.strip_prefix("# Source: "));
+        objects.extend(unwrap_list(parse(source.unwrap_or("manifest"), document)?));
+    }
+    Ok(objects)
+}
+
+fn parse(file: &str, text: &str) -> Result<Value, ManifestError> {
+    gojson::parse(text.as_bytes(), Numbers::Exact)
+        .map_err(|message| ManifestError { file: file.to_owned(), message })
+}
+
+/// A `v1` `List` stands for its items, which may be lists themselves; typed
+/// lists (`ConfigMapList`) too, as in kubectl's builder.
+fn unwrap_list(object: Value) -> Vec<Value> {
+    match object {
+        Value::Null => Vec::new(),
+        Value::Object(mut map) if is_list(&map) => match map.remove("items") {
+            Some(Value::Array(items)) => items.into_iter().flat_map(unwrap_list).collect(),
+            _ => Vec::new(),
+        },
+        object => vec![object],
+    }
+}
+
+fn is_list(map: &serde_json::Map<String, Value>) -> bool {
+    let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
+    kind.ends_with("List") && map.get("items").is_some_and(Value::is_array)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_stands_for_its_items_and_comments_for_nothing() {
+        let text = "# Source: a\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n- {kind: A}\n- {kind: B, count: 1}\n";
+        let objects = parse_objects(text).unwrap();
+        assert_eq!(
+            objects,
+            [serde_json::json!({"kind": "A"}), serde_json::json!({"kind": "B", "count": 1})]
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! `.Files`: a chart's files that are no templates.
+
+use std::sync::Arc;
+
+use catamaran_gotemplate::{
+    Ctx, FuncError, Heap, Map, Method, MethodBody, NamedType, Str, Type, Value,
+};
+
+use super::glob;
+use crate::manifest::base_name;
+use crate::{Chart, Profile};
+
+/// The files of one chart, ready to be shown to any number of renderings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files(Vec<(Str, Arc<[u8]>)>);
+
+impl Files {
+    pub(super) fn of(chart: &Chart) -> Self {
+        let share =
+            |file: &crate::File| (Str::from(file.name.as_str()), Arc::from(file.data.as_slice()));
+        Self(chart.files.iter().map(share).collect())
+    }
+
+    pub(super) fn value(&self, heap: &mut Heap, profile: Profile) -> Value {
+        let map = heap.new_map_of(match profile {
+            Profile::Helm318 => Type::Named(&FILES_318),
+            Profile::Helm43 => Type::Named(&FILES_43),
+        });
+        for (name, data) in &self.0 {
+            heap.set(map, name.clone(), Value::Bytes(data.clone()));
+        }
+        Value::Map(map)
+    }
+}
+
+static FILES_318: NamedType =
+    NamedType { name: "engine.files", underlying: Type::Map(&Type::BYTES), methods: &METHODS_318 };
+static FILES_43: NamedType =
+    NamedType { name: "engine.files", underlying: Type::Map(&Type::BYTES), methods: &METHODS_43 };
+
+static METHODS_318: [Method; 6] = methods(lines_318);
+static METHODS_43: [Method; 6] = methods(lines);
+
+const fn methods(lines: MethodBody) -> [Method; 6] {
+    const NAME: &[Type] = &[Type::String];
+    [
+        Method { name: "Get", params: NAME, variadic: None, call: get },
+        Method { name: "GetBytes", params: NAME, variadic: None, call: get_bytes },
+        Method { name: "Glob", params: NAME, variadic: None, call: glob_files },
+        Method { name: "AsConfig", params: &[], variadic: None, call: as_config },
+        Method { name: "AsSecrets", params: &[], variadic: None, call: as_secrets },
+        Method { name: "Lines", params: NAME, variadic: None, call: lines },
+    ]
+}
+
+fn content(ctx: &Ctx, files: &Value, args: &[Value]) -> Arc<[u8]> {
+    let found =
+        files.as_map().zip(args.first().and_then(Value::as_str)).and_then(|(map, name)| match ctx
+            .heap
+            .get(map, name)
+        {
+            Some(Value::Bytes(data)) => Some(data.clone()),
+            _ => None,
+        });
+    found.unwrap_or_else(|| Arc::from(&[][..]))
+}
+
+fn get(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    let data = content(ctx, files, args);
+    ctx.meter.charge_bytes(data.len())?;
+    Ok(Value::String(data.into()))
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
+fn get_bytes(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    Ok(Value::Bytes(content(ctx, files, args)))
+}
+
+fn entries(ctx: &Ctx, files: &Value) -> Vec<(Str, Value)> {
+    files.as_map().map_or_else(Vec::new, |map| crate::values::tables::entries(&ctx.heap, map))
+}
+
+fn glob_files(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    let pattern = args.first().and_then(Value::as_str).cloned().unwrap_or_default();
+    let pattern = pattern.to_str_lossy();
+    let ty = ctx.heap.type_of(files).unwrap_or(Type::Named(&FILES_43));
+    let found = ctx.heap.new_map_of(ty);
+    for (name, data) in entries(ctx, files) {
+        ctx.meter.charge_steps((pattern.len() as u64).saturating_mul(name.len() as u64) / 8)?;
+        if glob::matches(&pattern, &name.to_str_lossy()) {
+            ctx.heap.set(found, name, data);
+        }
+    }
+    Ok(Value::Map(found))
+}
+
+fn as_config(ctx: &mut Ctx, files: &Value, _: &[Value]) -> Result<Value, FuncError> {
+    by_base_name(ctx, files, |data| Str::from(data))
+}
+
+fn as_secrets(ctx: &mut Ctx, files: &Value, _: &[Value]) -> Result<Value, FuncError> {
+    by_base_name(ctx, files, |data| {
+        Str::from(base64::Engine::encode(&base64::prelude::BASE64_STANDARD, data))
+    })
+}
+
+/// YAML of base name -> text. Of two files of one base name the last stays;
+/// Helm's choice is random.
+fn by_base_name(ctx: &mut Ctx, files: &Value, text: fn(&[u8]) -> Str) -> Result<Value, FuncError> {
+    let map: Map = ctx.heap.new_map();
+    for (name, data) in entries(ctx, files) {
+        let Value::Bytes(data) = data else { continue };
+        ctx.meter.charge_bytes(data.len().saturating_mul(2))?;
+        let key = name.to_str_lossy();
+        ctx.heap.set(map, base_name(&key), Value::String(text(&data)));
+    }
+    let yaml = catamaran_yaml::to_string(&ctx.heap.view(&Value::Map(map)));
+    // Helm swallows errors of printing.
+    Ok(Value::from(yaml.unwrap_or_default().strip_suffix('\n').unwrap_or_default()))
+}
+
+fn lines(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    let data = content(ctx, files, args);
+    ctx.meter.charge_bytes(data.len())?;
+    if data.is_empty() {
+        return Ok(Value::List(ctx.heap.new_strings(Vec::<Str>::new())));
+    }
+    let data = data.strip_suffix(b"\n").unwrap_or(&data);
+    let lines: Vec<Str> = data.split(|b| *b == b'\n').map(Str::from).collect();
+    Ok(Value::List(ctx.heap.new_strings(lines)))
+}
+
+/// 3.18 stumbles over an empty file.
+fn lines_318(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    let is_there = files.as_map().zip(args.first().and_then(Value::as_str));
+    let is_there = is_there.is_some_and(|(map, name)| ctx.heap.get(map, name).is_some());
+    if is_there && content(ctx, files, args).is_empty() {
+        return Err(FuncError::new("runtime error: index out of range [-1]"));
+    }
+    lines(ctx, files, args)
+}

@@ -1,0 +1,94 @@
+//! From a chart to manifests: a pure function.
+
+mod capabilities;
+mod engine;
+mod errors;
+mod files;
+mod functions;
+mod glob;
+mod input;
+mod objects;
+mod values_type;
+
+pub use capabilities::{Capabilities, KubeVersion};
+pub use catamaran_gotemplate::Budget;
+pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
+
+use std::sync::Arc;
+
+use crate::{Chart, Metadata, Profile, RenderError, Rendered};
+
+/// A chart that is ready to be rendered any number of times: plain data,
+/// shared by every resource of its kind. Cheap to clone.
+///
+/// Templates are parsed once for each set of subcharts that takes part.
+#[derive(Clone, Debug)]
+pub struct CompiledChart(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    chart: Chart,
+    cache: engine::Cache,
+}
+
+impl Chart {
+    /// Makes the chart ready to be rendered any number of times.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be rendered with any values: a library chart, dependencies
+    /// that are missing. Templates that do not parse are told by
+    /// [`CompiledChart::check`] and [`CompiledChart::render`], because the
+    /// functions they may use depend on the profile.
+    pub fn compile(self) -> Result<CompiledChart, RenderError> {
+        if !matches!(self.metadata.kind.as_str(), "" | "application") {
+            return Err(RenderError::NotInstallable(self.metadata.kind));
+        }
+        let there = |name: &String| self.dependencies.iter().any(|child| child.name() == name);
+        let wanted = self.metadata.dependencies.iter().map(|dependency| &dependency.name);
+        let missing: Vec<_> = wanted.filter(|name| !there(name)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(RenderError::MissingDependencies(missing));
+        }
+        let mut inner = Arc::new(Inner { chart: self, cache: engine::Cache::default() });
+        if let Some(inner) = Arc::get_mut(&mut inner) {
+            // Only now: what is kept is found again by where the chart lies.
+            inner.cache = engine::Cache::of(&inner.chart);
+        }
+        Ok(CompiledChart(inner))
+    }
+}
+
+impl CompiledChart {
+    /// The chart as it was loaded.
+    pub fn chart(&self) -> &Chart {
+        &self.0.chart
+    }
+
+    /// Its Chart.yaml.
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.chart.metadata
+    }
+
+    /// Parses the templates for a profile, those of subcharts that may be
+    /// disabled included, so that a mistake shows at the start rather than with
+    /// the first resource.
+    ///
+    /// # Errors
+    ///
+    /// [`RenderError::Parse`].
+    pub fn check(&self, profile: Profile) -> Result<(), RenderError> {
+        engine::check(&self.0.chart, &self.0.cache, profile)
+    }
+
+    /// Renders. Pure: the same input gives the same output, and nothing is
+    /// read or fetched.
+    ///
+    /// # Errors
+    ///
+    /// [`RenderError::Needs`] asks for objects to look up; everything else is
+    /// the fault of chart or values.
+    pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered, RenderError> {
+        engine::render(&self.0.chart, &self.0.cache, input)
+    }
+}

@@ -1,0 +1,283 @@
+//! The objects at the top of a template's data, other than values and files.
+
+use catamaran_gotemplate::{Ctx, FuncError, Heap, Method, NamedType, Object, Str, Type, Value};
+
+use super::{Capabilities, KubeVersion, ReleaseFacts};
+use crate::values::Node;
+use crate::{Dependency, Maintainer, Profile};
+
+/// `.Release`, a plain map.
+pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
+    let map = heap.new_map();
+    heap.set(map, "Name", facts.name.as_str());
+    heap.set(map, "Namespace", facts.namespace.as_str());
+    heap.set(map, "IsUpgrade", !facts.is_install);
+    heap.set(map, "IsInstall", facts.is_install);
+    heap.set(map, "Revision", Value::Int(i64::from(facts.revision)));
+    heap.set(map, "Service", "Helm");
+    Value::Map(map)
+}
+
+/// A Go struct: fields in order, and what JSON and YAML make of it.
+#[derive(Debug)]
+struct Struct {
+    ty: &'static NamedType,
+    fields: Vec<(&'static str, Value)>,
+    /// What its `String` method gives, if it has one.
+    text: Option<String>,
+    /// By the names of its JSON tags; `None` = by the names of its fields.
+    plain: Option<Value>,
+}
+
+impl Object for Struct {
+    fn go_type(&self) -> &'static NamedType {
+        self.ty
+    }
+
+    fn field(&self, _heap: &mut Heap, name: &str) -> Option<Value> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
+    }
+
+    fn text(&self) -> Option<String> {
+        self.text.clone()
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields.clone()
+    }
+
+    fn plain(&self) -> Option<Value> {
+        self.plain.clone()
+    }
+}
+
+// ---- .Chart
+
+/// `.Chart`: in 3.18 a struct, of which an unknown field is an error; in 4.3 a
+/// map of the same names.
+pub(super) fn chart(heap: &mut Heap, node: &Node<'_>, is_root: bool, profile: Profile) -> Value {
+    match profile {
+        Profile::Helm318 => chart_struct(heap, node, is_root),
+        Profile::Helm43 => {
+            let mut fields = metadata_fields(heap, node, profile);
+            fields.push(("IsRoot", "", Value::Bool(is_root)));
+            map_of(heap, &fields)
+        }
+    }
+}
+
+static CHART: NamedType = NamedType {
+    name: "struct { chart.Metadata; IsRoot bool }",
+    underlying: Type::Struct,
+    methods: &[],
+};
+static MAINTAINER: NamedType =
+    NamedType { name: "*chart.Maintainer", underlying: Type::Pointer, methods: &[] };
+static DEPENDENCY: NamedType =
+    NamedType { name: "*chart.Dependency", underlying: Type::Pointer, methods: &[] };
+
+/// Go's name, the JSON tag, the value.
+type Field = (&'static str, &'static str, Value);
+
+fn chart_struct(heap: &mut Heap, node: &Node<'_>, is_root: bool) -> Value {
+    let mut fields = metadata_fields(heap, node, Profile::Helm318);
+    fields.push(("IsRoot", "IsRoot", Value::Bool(is_root)));
+    struct_of(heap, &CHART, fields)
+}
+
+fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Field> {
+    let metadata = &node.chart.metadata;
+    let text = |text: &str| Value::from(text);
+    let maintainers: Vec<_> =
+        metadata.maintainers.iter().map(|m| maintainer(heap, m, profile)).collect();
+    let dependencies: Vec<_> =
+        node.requirements.iter().map(|d| dependency(heap, d, profile)).collect();
+    let annotations = heap.new_map_of(Type::Map(&Type::String));
+    for (key, value) in &metadata.annotations {
+        heap.set(annotations, key.as_str(), value.as_str());
+    }
+    vec![
+        ("Name", "name", text(&node.name)),
+        ("Home", "home", text(&metadata.home)),
+        ("Sources", "sources", texts(heap, &metadata.sources, profile)),
+        ("Version", "version", text(&metadata.version)),
+        ("Description", "description", text(&metadata.description)),
+        ("Keywords", "keywords", texts(heap, &metadata.keywords, profile)),
+        ("Maintainers", "maintainers", list(heap, &MAINTAINERS, maintainers, profile)),
+        ("Icon", "icon", text(&metadata.icon)),
+        ("APIVersion", "apiVersion", text(&metadata.api_version)),
+        ("Condition", "condition", text(&metadata.condition)),
+        ("Tags", "tags", text(&metadata.tags)),
+        ("AppVersion", "appVersion", text(&metadata.app_version)),
+        ("Deprecated", "deprecated", Value::Bool(metadata.deprecated)),
+        ("Annotations", "annotations", Value::Map(annotations)),
+        ("KubeVersion", "kubeVersion", text(&metadata.kube_version)),
+        ("Dependencies", "dependencies", list(heap, &DEPENDENCIES, dependencies, profile)),
+        ("Type", "type", text(&metadata.kind)),
+    ]
+}
+
+static MAINTAINERS: Type = Type::List(&Type::Named(&MAINTAINER));
+static DEPENDENCIES: Type = Type::List(&Type::Named(&DEPENDENCY));
+
+fn maintainer(heap: &mut Heap, maintainer: &Maintainer, profile: Profile) -> Value {
+    let Maintainer { name, email, url } = maintainer;
+    let fields = vec![
+        ("Name", "name", Value::from(name.as_str())),
+        ("Email", "email", Value::from(email.as_str())),
+        ("URL", "url", Value::from(url.as_str())),
+    ];
+    match profile {
+        Profile::Helm318 => struct_of(heap, &MAINTAINER, fields),
+        Profile::Helm43 => map_of(heap, &fields),
+    }
+}
+
+fn dependency(heap: &mut Heap, dependency: &Dependency, profile: Profile) -> Value {
+    let imports: Vec<_> = dependency
+        .import_values
+        .iter()
+        .map(|import| crate::values::tables::load_value(heap, import).unwrap_or_default())
+        .collect();
+    let fields = vec![
+        ("Name", "name", Value::from(dependency.name.as_str())),
+        ("Version", "version", Value::from(dependency.version.as_str())),
+        ("Repository", "repository", Value::from(dependency.repository.as_str())),
+        ("Condition", "condition", Value::from(dependency.condition.as_str())),
+        ("Tags", "tags", texts(heap, &dependency.tags, profile)),
+        ("Enabled", "enabled", Value::Bool(dependency.enabled)),
+        ("ImportValues", "import-values", list(heap, &Type::LIST, imports, profile)),
+        ("Alias", "alias", Value::from(dependency.alias.as_str())),
+    ];
+    match profile {
+        Profile::Helm318 => struct_of(heap, &DEPENDENCY, fields),
+        Profile::Helm43 => map_of(heap, &fields),
+    }
+}
+
+/// In 4.3 every list of `.Chart` has become one of anything, and never nil.
+fn list(heap: &mut Heap, ty: &'static Type, items: Vec<Value>, profile: Profile) -> Value {
+    Value::List(match profile {
+        Profile::Helm43 => heap.new_list(items),
+        Profile::Helm318 if items.is_empty() => heap.new_nil_list(*ty),
+        Profile::Helm318 => heap.new_list_of(*ty, items),
+    })
+}
+
+fn texts(heap: &mut Heap, texts: &[String], profile: Profile) -> Value {
+    let items = texts.iter().map(|text| Value::from(text.as_str())).collect();
+    list(heap, &Type::STRINGS, items, profile)
+}
+
+fn map_of(heap: &mut Heap, fields: &[Field]) -> Value {
+    let map = heap.new_map();
+    for (name, _, value) in fields {
+        heap.set(map, *name, value.clone());
+    }
+    Value::Map(map)
+}
+
+/// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
+fn struct_of(heap: &mut Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
+    let plain = heap.new_map();
+    let is_dependency = ty.name == DEPENDENCY.name;
+    for (_, tag, value) in &fields {
+        let stays = is_dependency && matches!(*tag, "name" | "repository") || *tag == "IsRoot";
+        if stays || heap.truth(value) {
+            heap.set(plain, *tag, value.clone());
+        }
+    }
+    let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
+    Value::object(Struct { ty, fields, text: None, plain: Some(Value::Map(plain)) })
+}
+
+// ---- .Capabilities
+
+static CAPABILITIES_318: NamedType =
+    NamedType { name: "*chartutil.Capabilities", underlying: Type::Pointer, methods: &[] };
+static CAPABILITIES_43: NamedType =
+    NamedType { name: "*common.Capabilities", underlying: Type::Pointer, methods: &[] };
+static KUBE_VERSION_318: NamedType =
+    NamedType { name: "chartutil.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
+static KUBE_VERSION_43: NamedType =
+    NamedType { name: "common.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
+static API_VERSIONS_318: NamedType =
+    NamedType { name: "chartutil.VersionSet", underlying: Type::STRINGS, methods: SET_METHODS };
+static API_VERSIONS_43: NamedType =
+    NamedType { name: "common.VersionSet", underlying: Type::STRINGS, methods: SET_METHODS };
+static BUILD_INFO: NamedType =
+    NamedType { name: "version.BuildInfo", underlying: Type::Struct, methods: &[] };
+
+const KUBE_METHODS: &[Method] = &[
+    Method { name: "String", params: &[], variadic: None, call: kube_string },
+    Method { name: "GitVersion", params: &[], variadic: None, call: kube_git_version },
+];
+const SET_METHODS: &[Method] =
+    &[Method { name: "Has", params: &[Type::String], variadic: None, call: has_version }];
+
+/// `.Capabilities`.
+pub(super) fn capabilities(
+    heap: &mut Heap,
+    capabilities: &Capabilities,
+    profile: Profile,
+) -> Value {
+    let (ty, kube_ty, set_ty) = match profile {
+        Profile::Helm318 => (&CAPABILITIES_318, &KUBE_VERSION_318, &API_VERSIONS_318),
+        Profile::Helm43 => (&CAPABILITIES_43, &KUBE_VERSION_43, &API_VERSIONS_43),
+    };
+    let KubeVersion { version, major, minor } = &capabilities.kube_version;
+    let kube_version = Value::object(Struct {
+        ty: kube_ty,
+        fields: vec![
+            ("Version", Value::from(version.as_str())),
+            ("Major", Value::from(major.as_str())),
+            ("Minor", Value::from(minor.as_str())),
+        ],
+        text: Some(version.clone()),
+        plain: None,
+    });
+    let set = capabilities.api_versions.iter().map(|v| Value::from(v.as_str())).collect();
+    let api_versions = heap.new_list_of(Type::Named(set_ty), set);
+    let fields = vec![
+        ("KubeVersion", kube_version),
+        ("APIVersions", Value::List(api_versions)),
+        ("HelmVersion", helm_version(heap, profile)),
+    ];
+    Value::object(Struct { ty, fields, text: None, plain: None })
+}
+
+fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
+    let text = |text: &str| Value::from(text);
+    let mut fields = vec![
+        ("Version", "version", text(profile.helm_version())),
+        ("GitCommit", "git_commit", text("")),
+        ("GitTreeState", "git_tree_state", text("clean")),
+        ("GoVersion", "go_version", text(profile.go_version())),
+    ];
+    if profile == Profile::Helm43 {
+        fields.push(("KubeClientVersion", "kube_client_version", text("v1.37")));
+    }
+    struct_of(heap, &BUILD_INFO, fields)
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
+fn kube_string(_: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value, FuncError> {
+    let text = version.downcast::<Struct>().and_then(|v| v.text.clone());
+    Ok(Value::from(text.unwrap_or_default()))
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
+fn kube_git_version(ctx: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value, FuncError> {
+    let field = version.downcast::<Struct>().and_then(|v| v.field(&mut ctx.heap, "Version"));
+    Ok(field.unwrap_or_default())
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
+fn has_version(ctx: &mut Ctx, set: &Value, args: &[Value]) -> Result<Value, FuncError> {
+    let wanted: Option<&Str> = args.first().and_then(Value::as_str);
+    let has = set.as_list().is_some_and(|list| {
+        // The set is sorted: it comes from one.
+        ctx.heap.items(list).binary_search_by(|item| item.as_str().cmp(&wanted)).is_ok()
+    });
+    Ok(Value::Bool(has))
+}

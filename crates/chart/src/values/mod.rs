@@ -1,0 +1,86 @@
+//! The values templates see: the user's over the parent's over the chart's.
+
+mod coalesce;
+mod dependencies;
+mod guard;
+mod schema;
+pub(crate) mod tables;
+mod tree;
+
+use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
+use catamaran_sprig::semver::{Constraint, Version};
+use serde_json::{Map, Value};
+
+use crate::{Chart, Profile, RenderError};
+use coalesce::Coalescer;
+pub(crate) use tree::Node;
+
+/// The user's values merged over the chart's defaults and its subcharts', as
+/// `.Values` holds them and `helm get values --all` prints them.
+///
+/// # Errors
+///
+/// [`RenderError::Values`] when the values for a subchart are no table.
+pub fn coalesce(
+    chart: &Chart,
+    values: &Map<String, Value>,
+    profile: Profile,
+) -> Result<Map<String, Value>, RenderError> {
+    let mut heap = Heap::new();
+    let prepared = prepare(&mut heap, chart, values, profile)?;
+    match plain(&heap, prepared.values)? {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// Whether a version meets a constraint; false where either is none.
+pub(crate) fn compatible(constraint: &str, version: &str) -> bool {
+    match (Constraint::parse(constraint), Version::parse(version)) {
+        (Ok(constraint), Ok(version)) => constraint.check(&version),
+        _ => false,
+    }
+}
+
+/// Values on the heap, and the charts that take part.
+pub(crate) struct Prepared<'c> {
+    pub(crate) root: Node<'c>,
+    pub(crate) values: Table,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Processes dependencies and merges values, as Helm's install does.
+pub(crate) fn prepare<'c>(
+    heap: &mut Heap,
+    chart: &'c Chart,
+    values: &Map<String, Value>,
+    profile: Profile,
+) -> Result<Prepared<'c>, RenderError> {
+    let mut warnings = Vec::new();
+    let all_documents = profile == Profile::Helm43;
+    let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
+    let user = tables::load(heap, values).map_err(RenderError::Values)?;
+    let guard = guard::Guard::default();
+    let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
+    coalescer.dependencies(&mut root, user).map_err(|coalesce::Mismatch(text)| {
+        RenderError::Values(match profile {
+            Profile::Helm318 => text,
+            Profile::Helm43 => format!("chart dependencies processing failed: {text}"),
+        })
+    })?;
+    let values = coalescer.values(&root, user, false);
+    let values = values.map_err(|coalesce::Mismatch(text)| RenderError::Values(text))?;
+    Ok(Prepared { root, values, warnings })
+}
+
+/// Checks the values of every chart that has a schema.
+pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), RenderError> {
+    let mut faults = String::new();
+    schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
+    if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
+}
+
+pub(crate) fn plain(heap: &Heap, table: Table) -> Result<Value, RenderError> {
+    let value = GoValue::Map(table);
+    serde_json::to_value(heap.view(&value)).map_err(|error| RenderError::Values(error.to_string()))
+}

@@ -1,0 +1,61 @@
+//! A chart and its subcharts as they take part in one rendering.
+
+use catamaran_gotemplate::{Heap, Map};
+
+use super::tables;
+use crate::{Chart, Dependency};
+
+/// One chart of a rendering. Processing dependencies renames, copies and drops
+/// these; the [`Chart`] behind them never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Node<'c> {
+    pub(crate) chart: &'c Chart,
+    /// The chart's name, or the alias it goes by.
+    pub(crate) name: String,
+    /// Its defaults, on the heap; importing values rewrites them.
+    pub(crate) defaults: Map,
+    /// What Chart.yaml asks for; once processed, what is enabled, by the names
+    /// they go by.
+    pub(crate) requirements: Vec<Dependency>,
+    pub(crate) children: Vec<Node<'c>>,
+}
+
+impl<'c> Node<'c> {
+    /// A chart with everything under it, unprocessed.
+    pub(crate) fn new(
+        heap: &mut Heap,
+        chart: &'c Chart,
+        all_documents: bool,
+    ) -> Result<Self, String> {
+        let defaults = tables::load(heap, &chart.values)?;
+        if all_documents {
+            for document in &chart.more_values {
+                let document = document.as_ref().map_err(|message| {
+                    format!("cannot load values.yaml: cannot unmarshal yaml document: {message}")
+                })?;
+                let over = tables::load(heap, document)?;
+                lay_over(heap, defaults, over);
+            }
+        }
+        let children = chart.dependencies.iter().map(|c| Node::new(heap, c, all_documents));
+        Ok(Self {
+            chart,
+            name: chart.name().to_owned(),
+            defaults,
+            requirements: chart.metadata.dependencies.clone(),
+            children: children.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Lays a later document of values.yaml over an earlier one: tables merge,
+/// everything else is replaced.
+fn lay_over(heap: &mut Heap, under: Map, over: Map) {
+    for (key, value) in tables::entries(heap, over) {
+        let there = heap.get(under, &key).and_then(catamaran_gotemplate::Value::as_map);
+        match (there, value.as_map()) {
+            (Some(under), Some(over)) => lay_over(heap, under, over),
+            _ => heap.set(under, key, value),
+        }
+    }
+}

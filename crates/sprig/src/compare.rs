@@ -1,0 +1,73 @@
+//! Go's `reflect.DeepEqual`, on values.
+
+use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
+
+/// Whether two values are deeply equal: same Go types, same contents.
+pub(crate) fn deep_equal(ctx: &mut Ctx, a: &Value, b: &Value) -> Result<bool, FuncError> {
+    equal(ctx, a, b, 0)
+}
+
+/// Whether a list has an element deeply equal to this one.
+pub(crate) fn contains(ctx: &mut Ctx, items: &[Value], needle: &Value) -> Result<bool, FuncError> {
+    for item in items {
+        if deep_equal(ctx, needle, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, FuncError> {
+    ctx.meter.charge_steps(1)?;
+    if depth > MAX_VALUE_DEPTH {
+        return Err(FuncError::new("values nest too deep to be compared"));
+    }
+    if ctx.heap.type_of(a) != ctx.heap.type_of(b) {
+        return Ok(false);
+    }
+    Ok(match (a, b) {
+        (Value::Nil, Value::Nil) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
+        (Value::Uint8(a), Value::Uint8(b)) => a == b,
+        (Value::Uint64(a), Value::Uint64(b)) => a == b,
+        #[allow(clippy::float_cmp)] // what Go does
+        (Value::Float64(a), Value::Float64(b)) => a == b,
+        (Value::String(a), Value::String(b)) => a == b,
+        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::List(x), Value::List(y)) => {
+            if x == y {
+                return Ok(true);
+            }
+            let (first, second) = (ctx.heap.list(*x), ctx.heap.list(*y));
+            if first.items.len() != second.items.len() || first.nil != second.nil {
+                return Ok(false);
+            }
+            let pairs: Vec<_> =
+                first.items.iter().cloned().zip(second.items.iter().cloned()).collect();
+            all_equal(ctx, &pairs, depth)?
+        }
+        (Value::Map(x), Value::Map(y)) => {
+            if x == y {
+                return Ok(true);
+            }
+            let (first, second) = (&ctx.heap.map(*x).entries, &ctx.heap.map(*y).entries);
+            if first.len() != second.len() || first.keys().ne(second.keys()) {
+                return Ok(false);
+            }
+            let pairs: Vec<_> = first.values().cloned().zip(second.values().cloned()).collect();
+            all_equal(ctx, &pairs, depth)?
+        }
+        (Value::Object(a), Value::Object(b)) => a.equals(b.as_ref()),
+        _ => false,
+    })
+}
+
+fn all_equal(ctx: &mut Ctx, pairs: &[(Value, Value)], depth: usize) -> Result<bool, FuncError> {
+    for (a, b) in pairs {
+        if !equal(ctx, a, b, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

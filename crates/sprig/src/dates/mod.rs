@@ -1,0 +1,84 @@
+//! Dates: Go's `time.Time` with its layouts (`2006-01-02 15:04:05`). "Now" is the rendering's clock.
+
+mod layout;
+mod parse;
+mod time;
+
+pub(crate) use time::{TIME, Time};
+
+use catamaran_gotemplate::{Ctx, FuncError, Str, Value};
+use jiff::tz::TimeZone;
+
+use crate::args::{Outcome, any, chars, string, text};
+use crate::durations;
+
+items! {
+    /// The current time.
+    "now"() => |ctx, _| Ok(Value::object(Time::now(ctx)));
+    /// A date in a layout, in the local time zone. Numbers are seconds since 1970; what is no date
+    /// is now.
+    "date"(String, Any) => |ctx, args| in_zone(ctx, &chars(args, 0), any(args, 1), "Local");
+    /// As `date`, in a time zone.
+    "dateInZone" | "date_in_zone"(String, Any, String) => |ctx, args| in_zone(ctx, &chars(args, 0), any(args, 1), &chars(args, 2));
+    /// A date as HTML's inputs have it: `2006-01-02`.
+    "htmlDate"(Any) => |ctx, args| in_zone(ctx, "2006-01-02", any(args, 0), "Local");
+    /// As `htmlDate`, in a time zone.
+    "htmlDateInZone"(Any, String) => |ctx, args| in_zone(ctx, "2006-01-02", any(args, 0), &chars(args, 1));
+    /// A time moved by a duration such as `-1.5h`; unchanged if that is none.
+    "dateModify" | "date_modify"(String, Time) => |_, args| Ok(match durations::parse(&chars(args, 0)) {
+        Ok(by) => moved(any(args, 1), by),
+        Err(_) => any(args, 1).clone(),
+    });
+    /// As `dateModify`; what is no duration ends the rendering.
+    "mustDateModify" | "must_date_modify"(String, Time) => |_, args| {
+        let by = durations::parse(&chars(args, 0)).map_err(FuncError::new)?;
+        Ok(moved(any(args, 1), by))
+    };
+    /// A time from a text in a layout; the year 1 if it is none.
+    "toDate"(String, String) => |_, args| {
+        Ok(Value::object(read(text(args, 0), text(args, 1)).unwrap_or_else(|_| Time::zero())))
+    };
+    /// As `toDate`; what is no time ends the rendering.
+    "mustToDate"(String, String) => |_, args| read(text(args, 0), text(args, 1)).map(Value::object).map_err(FuncError::new);
+    /// Seconds since 1970.
+    "unixEpoch"(Time) => |ctx, args| {
+        let seconds = any(args, 0).downcast::<Time>().map_or(0, Time::seconds);
+        string(ctx, seconds.to_string())
+    };
+    /// How long ago a time was, in whole seconds: `1h2m3s`.
+    "ago"(Any) => |ctx, args| {
+        let then = from_value(ctx, any(args, 0));
+        let since = Time::now(ctx).since(&then);
+        string(ctx, durations::format(durations::round(since, 1_000_000_000)))
+    };
+}
+
+fn from_value(ctx: &Ctx, value: &Value) -> Time {
+    match value {
+        Value::Int(seconds) | Value::Int64(seconds) => Time::from_seconds(*seconds),
+        value => value.downcast::<Time>().cloned().unwrap_or_else(|| Time::now(ctx)),
+    }
+}
+
+fn in_zone(ctx: &mut Ctx, format: &str, value: &Value, zone: &str) -> Outcome {
+    let time = from_value(ctx, value).in_zone(find_zone(zone));
+    ctx.meter.charge_bytes(format.len().saturating_mul(4))?;
+    string(ctx, layout::format(&time, format))
+}
+
+/// A time zone by name; UTC if there is none of that name.
+fn find_zone(name: &str) -> TimeZone {
+    match name {
+        "" | "UTC" => TimeZone::UTC,
+        "Local" => TimeZone::system(),
+        name => TimeZone::get(name).unwrap_or(TimeZone::UTC),
+    }
+}
+
+fn moved(time: &Value, by: i64) -> Value {
+    time.downcast::<Time>().map(|time| Value::object(time.plus(by))).unwrap_or_default()
+}
+
+fn read(format: &Str, value: &Str) -> Result<Time, String> {
+    parse::parse(&format.to_str_lossy(), &value.to_str_lossy())
+}

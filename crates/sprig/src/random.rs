@@ -1,0 +1,117 @@
+//! Randomness. It comes from the rendering's seed, so that a rendering can be repeated, through a
+//! one-way function, so that nobody who sees some of it can tell the rest.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use catamaran_gotemplate::{Ctx, FuncError, Str, Value};
+use sha2::{Digest, Sha256};
+
+use crate::args::{Outcome, chars, int, string};
+
+items! {
+    /// Random letters and digits.
+    "randAlphaNum"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphanumeric());
+    /// Random letters.
+    "randAlpha"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphabetic());
+    /// Random digits.
+    "randNumeric"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_digit());
+    /// Random printable characters.
+    "randAscii"(Int) => |ctx, args| random_text(ctx, int(args, 0), |_| true);
+    /// So many random bytes, in base 64.
+    "randBytes"(Int) => |ctx, args| {
+        let Ok(count) = usize::try_from(int(args, 0)) else {
+            return Err(FuncError::new("runtime error: makeslice: len out of range"));
+        };
+        ctx.meter.charge_bytes(count.saturating_mul(3))?;
+        let mut data = vec![0; count];
+        fill(ctx, &mut data);
+        string(ctx, STANDARD.encode(data))
+    };
+    /// A random number from the first to the second, which is not among them.
+    "randInt"(Int, Int) => |ctx, args| {
+        let (low, high) = (int(args, 0), int(args, 1));
+        match u64::try_from(high.wrapping_sub(low)) {
+            Ok(span) if span > 0 => Ok(Value::Int(low.wrapping_add_unsigned(below(ctx, span)))),
+            _ => Err(FuncError::new("invalid argument to Intn")),
+        }
+    };
+    /// The characters of a string in random order.
+    "shuffle"(String) => |ctx, args| {
+        let mut all: Vec<char> = chars(args, 0).chars().collect();
+        ctx.meter.charge_bytes(all.len().saturating_mul(4))?;
+        for last in (1..all.len()).rev() {
+            let other = usize::try_from(below(ctx, u64::try_from(last + 1).unwrap_or(1))).unwrap_or(0);
+            all.swap(last, other);
+        }
+        string(ctx, all.into_iter().collect::<String>())
+    };
+    /// A random UUID.
+    "uuidv4"() => |ctx, _| {
+        let mut data = [0_u8; 16];
+        fill(ctx, &mut data);
+        let number = u128::from_be_bytes(data) & !(0xf << 76 | 0b11 << 62) | 4 << 76 | 0b10 << 62;
+        let hex = format!("{number:032x}");
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default().to_owned());
+        string(ctx, parts.join("-"))
+    };
+}
+
+/// The generator of a rendering: blocks of SHA-256 over a key and a counter.
+#[derive(Debug)]
+struct Generator {
+    key: [u8; 32],
+    counter: u64,
+}
+
+/// Fills a buffer with random bytes.
+pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
+    if ctx.extension::<Generator>().is_none() {
+        let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
+        for _ in 0..4 {
+            hash.update(ctx.random().to_be_bytes());
+        }
+        ctx.extend(Generator { key: hash.finalize().into(), counter: 0 });
+    }
+    let Some(generator) = ctx.extension_mut::<Generator>() else { return };
+    for chunk in data.chunks_mut(32) {
+        let mut hash = Sha256::new_with_prefix(generator.key);
+        hash.update(generator.counter.to_be_bytes());
+        generator.counter += 1;
+        for (to, from) in chunk.iter_mut().zip(hash.finalize()) {
+            *to = from;
+        }
+    }
+}
+
+/// A random number below `limit`, which is above 0; each is equally likely.
+fn below(ctx: &mut Ctx, limit: u64) -> u64 {
+    let fair = u64::MAX - u64::MAX % limit;
+    loop {
+        let mut data = [0; 8];
+        fill(ctx, &mut data);
+        let number = u64::from_be_bytes(data);
+        if number < fair {
+            return number % limit;
+        }
+    }
+}
+
+fn random_text(ctx: &mut Ctx, count: i64, wanted: fn(char) -> bool) -> Outcome {
+    // Fewer than none: Helm swallows the error and gives nothing.
+    let count = usize::try_from(count).unwrap_or(0);
+    ctx.meter.charge_bytes(count)?;
+    ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX))?;
+    let set: Vec<u8> = (b' '..=b'~').filter(|byte| wanted(char::from(*byte))).collect();
+    let size = u64::try_from(set.len()).unwrap_or(1).max(1);
+    let mut out = Vec::with_capacity(count);
+    // A byte is fair below the largest multiple of the set's size.
+    let fair = 256 - 256 % size;
+    let mut block = [0; 32];
+    while out.len() < count {
+        fill(ctx, &mut block);
+        let picks = block.iter().map(|byte| u64::from(*byte)).filter(|byte| *byte < fair);
+        let picks = picks.filter_map(|byte| set.get(usize::try_from(byte % size).unwrap_or(0)));
+        out.extend(picks.take(count - out.len()));
+    }
+    Ok(Value::String(Str::from(out)))
+}

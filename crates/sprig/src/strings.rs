@@ -1,0 +1,281 @@
+//! Strings: cutting, searching, replacing, joining.
+
+use catamaran_gotemplate::{Ctx, FuncError, Map, Type, Value, fmt};
+use memchr::memmem;
+
+use crate::args::{
+    Outcome, any, bytes, charge_items, chars, flag, from, int, list, slice_bounds, string, strings,
+    text, try_items,
+};
+use crate::casts::to_text;
+
+items! {
+    /// Greets: `Hello!`.
+    "hello"() => |_, _| Ok("Hello!".into());
+    /// Cuts white space off both ends.
+    "trim"(String) => |ctx, args| string(ctx, chars(args, 0).trim_matches(is_space));
+    /// Cuts the characters of the first argument off both ends of the second.
+    "trimAll" | "trimall"(String, String) => |ctx, args| {
+        let set = chars(args, 0);
+        string(ctx, chars(args, 1).trim_matches(|c| set.contains(c)))
+    };
+    /// Cuts the first argument off the start of the second, if it starts with it.
+    "trimPrefix"(String, String) => |_, args| {
+        let whole = text(args, 1);
+        Ok(whole.as_bytes().strip_prefix(bytes(args, 0)).map_or_else(|| whole.clone().into(), Value::string))
+    };
+    /// Cuts the first argument off the end of the second, if it ends with it.
+    "trimSuffix"(String, String) => |_, args| {
+        let whole = text(args, 1);
+        Ok(whole.as_bytes().strip_suffix(bytes(args, 0)).map_or_else(|| whole.clone().into(), Value::string))
+    };
+    /// The first bytes of a string, or with a negative number the last ones.
+    "trunc"(Int, String) => |ctx, args| {
+        let whole = bytes(args, 1);
+        let count = usize::try_from(int(args, 0).unsigned_abs()).unwrap_or(usize::MAX);
+        let cut = if count >= whole.len() { Some(whole) }
+            else if int(args, 0) < 0 { whole.get(whole.len() - count..) }
+            else { whole.get(..count) };
+        string(ctx, cut.unwrap_or(whole))
+    };
+    /// The bytes from a start to an end. A negative start means from the beginning, a negative end
+    /// to the end.
+    "substr"(Int, Int, String) => |ctx, args| substr(ctx, int(args, 0), int(args, 1), bytes(args, 2));
+    /// A string some times over.
+    "repeat"(Int, String) => |ctx, args| {
+        let (count, part) = (int(args, 0), bytes(args, 1));
+        let Ok(count) = usize::try_from(count) else {
+            return Err(FuncError::new("strings: negative Repeat count"));
+        };
+        ctx.meter.charge_bytes(part.len().saturating_mul(count))?;
+        Ok(Value::string(part.repeat(count)))
+    };
+    /// Whether the second string contains the first.
+    "contains"(String, String) => |_, args| Ok(memmem::find(bytes(args, 1), bytes(args, 0)).is_some().into());
+    /// Whether the second string starts with the first.
+    "hasPrefix"(String, String) => |_, args| Ok(bytes(args, 1).starts_with(bytes(args, 0)).into());
+    /// Whether the second string ends with the first.
+    "hasSuffix"(String, String) => |_, args| Ok(bytes(args, 1).ends_with(bytes(args, 0)).into());
+    /// Replaces every occurrence of the first string by the second, in the third.
+    "replace"(String, String, String) => |ctx, args| replace(ctx, bytes(args, 0), bytes(args, 1), bytes(args, 2));
+    /// Puts spaces in front of every line, empty ones too.
+    "indent"(Int, String) => |ctx, args| indent(ctx, int(args, 0), bytes(args, 1), b"");
+    /// As `indent`, with a newline in front.
+    "nindent"(Int, String) => |ctx, args| indent(ctx, int(args, 0), bytes(args, 1), b"\n");
+    /// Removes all white space.
+    "nospace"(String) => |ctx, args| {
+        // Byte by byte: once there is white space, the rest is read as Latin-1 (as in Helm).
+        let latin = bytes(args, 0).iter().map(|byte| char::from(*byte));
+        if !latin.clone().any(is_space) {
+            return Ok(any(args, 0).clone());
+        }
+        string(ctx, latin.filter(|c| !is_space(*c)).collect::<String>())
+    };
+    /// The arguments, nils left out, with a space between them.
+    "cat"(; Any) => |ctx, args| {
+        let mut out = Vec::new();
+        for (index, value) in args.iter().filter(|value| !value.is_nil()).enumerate() {
+            if index > 0 {
+                out.push(b' ');
+            }
+            out.extend_from_slice(ctx.print(value)?.as_bytes());
+            ctx.meter.charge_steps(1)?;
+        }
+        string(ctx, out)
+    };
+    /// The arguments in double quotes, nils left out.
+    "quote"(; Any) => |ctx, args| {
+        let mut out = Vec::new();
+        for value in args.iter().filter(|value| !value.is_nil()) {
+            if !out.is_empty() {
+                out.push(b' ');
+            }
+            let plain = to_text(ctx, value)?;
+            out.extend_from_slice(fmt::quote(&plain).as_bytes());
+        }
+        string(ctx, out)
+    };
+    /// The arguments in single quotes, nils left out. Nothing is escaped.
+    "squote"(; Any) => |ctx, args| {
+        let mut out = Vec::new();
+        for value in args.iter().filter(|value| !value.is_nil()) {
+            out.extend_from_slice(if out.is_empty() { b"'" } else { b" '" });
+            out.extend_from_slice(ctx.print(value)?.as_bytes());
+            out.push(b'\'');
+        }
+        string(ctx, out)
+    };
+    /// The text of a value.
+    "toString"(Any) => |ctx, args| to_text(ctx, any(args, 0)).map(Value::String);
+    /// The texts of a list's elements, nils left out; of anything else a list of its text.
+    "toStrings"(Any) => |ctx, args| {
+        let items = to_texts(ctx, any(args, 0))?;
+        strings(ctx, items)
+    };
+    /// A list's elements with a string between them.
+    "join"(String, Any) => |ctx, args| {
+        let parts = to_texts(ctx, any(args, 1))?;
+        let separator = bytes(args, 0);
+        let length = parts.iter().map(|part| part.len().saturating_add(separator.len())).sum();
+        ctx.meter.charge_bytes(length)?;
+        let parts: Vec<&[u8]> = parts.iter().map(catamaran_gotemplate::Str::as_bytes).collect();
+        Ok(Value::string(parts.join(separator)))
+    };
+    /// Splits at every occurrence of a string: a map of `_0`, `_1`, ...
+    "split"(String, String) => |ctx, args| {
+        let parts = split(bytes(args, 0), bytes(args, 1), usize::MAX);
+        numbered(ctx, parts)
+    };
+    /// As `split`, into at most so many parts.
+    "splitn"(String, Int, String) => |ctx, args| {
+        let limit = match int(args, 1) {
+            0 => return Ok(ctx.heap.new_map_of(Type::Map(&Type::String)).into()),
+            limit => usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        let parts = split(bytes(args, 0), bytes(args, 2), limit);
+        numbered(ctx, parts)
+    };
+    /// Splits at every occurrence of a string: a list.
+    "splitList"(String, String) => |ctx, args| {
+        let parts = split(bytes(args, 0), bytes(args, 1), usize::MAX);
+        strings(ctx, parts)
+    };
+    /// The first word if the number is 1, else the second.
+    "plural"(String, String, Int) => |_, args| {
+        Ok(text(args, usize::from(int(args, 2) != 1)).clone().into())
+    };
+    /// The first value if the third is true, else the second.
+    "ternary"(Any, Any, Bool) => |_, args| Ok(any(args, usize::from(!flag(args, 2))).clone());
+    /// A list of its arguments.
+    "list" | "tuple"(; Any) => |ctx, args| list(ctx, from(args, 0).to_vec());
+}
+
+/// Go's `unicode.IsSpace`.
+pub(crate) fn is_space(c: char) -> bool {
+    c.is_whitespace()
+}
+
+fn substr(ctx: &mut Ctx, start: i64, end: i64, whole: &[u8]) -> Outcome {
+    let length = i64::try_from(whole.len()).unwrap_or(i64::MAX);
+    let (start, end) = if start < 0 {
+        (0, end)
+    } else if end < 0 || end > length {
+        (start, length)
+    } else {
+        (start, end)
+    };
+    let bounds = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    match bounds.and_then(|(start, end)| whole.get(start..end)) {
+        Some(part) => string(ctx, part),
+        None => Err(slice_bounds(start, end, whole.len(), true)),
+    }
+}
+
+fn replace(ctx: &mut Ctx, old: &[u8], new: &[u8], whole: &[u8]) -> Outcome {
+    let mut out = Vec::with_capacity(whole.len());
+    let mut last = 0;
+    let limit = ctx.meter.bytes_left();
+    for at in positions(old, whole) {
+        out.extend_from_slice(whole.get(last..at).unwrap_or_default());
+        out.extend_from_slice(new);
+        last = at + old.len();
+        if out.len() > limit {
+            ctx.meter.charge_bytes(out.len())?;
+        }
+    }
+    out.extend_from_slice(whole.get(last..).unwrap_or_default());
+    string(ctx, out)
+}
+
+/// Where `needle` is found; an empty one is found around every character.
+fn positions<'h>(needle: &'h [u8], whole: &'h [u8]) -> Box<dyn Iterator<Item = usize> + 'h> {
+    if needle.is_empty() {
+        return Box::new(boundaries(whole).into_iter());
+    }
+    Box::new(memmem::find_iter(whole, needle))
+}
+
+/// The starts of all characters, and the end. A byte that is no UTF-8 counts as a character.
+fn boundaries(whole: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for chunk in whole.utf8_chunks() {
+        starts.extend(chunk.valid().char_indices().map(|(offset, _)| at + offset));
+        at += chunk.valid().len();
+        starts.extend((0..chunk.invalid().len()).map(|offset| at + offset));
+        at += chunk.invalid().len();
+    }
+    starts.push(at);
+    starts
+}
+
+fn indent(ctx: &mut Ctx, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome {
+    let Ok(width) = usize::try_from(spaces) else {
+        return Err(FuncError::new("strings: negative Repeat count"));
+    };
+    let lines = memchr::memchr_iter(b'\n', whole).count() + 1;
+    let length = width.saturating_mul(lines).saturating_add(whole.len() + before.len());
+    ctx.meter.charge_bytes(length)?;
+    let mut out = Vec::with_capacity(length);
+    out.extend_from_slice(before);
+    for (index, line) in whole.split(|byte| *byte == b'\n').enumerate() {
+        if index > 0 {
+            out.push(b'\n');
+        }
+        out.resize(out.len() + width, b' ');
+        out.extend_from_slice(line);
+    }
+    Ok(Value::string(out))
+}
+
+/// The texts that `join` and `toStrings` work on.
+pub(crate) fn to_texts(
+    ctx: &mut Ctx,
+    value: &Value,
+) -> Result<Vec<catamaran_gotemplate::Str>, FuncError> {
+    if value.is_nil() {
+        return Ok(Vec::new());
+    }
+    let items = try_items(ctx, value)?.unwrap_or_else(|| vec![value.clone()]);
+    items.iter().filter(|item| !item.is_nil()).map(|item| to_text(ctx, item)).collect()
+}
+
+fn split<'h>(separator: &[u8], whole: &'h [u8], limit: usize) -> Vec<&'h [u8]> {
+    if separator.is_empty() {
+        return split_characters(whole, limit);
+    }
+    let mut parts = Vec::new();
+    let mut last = 0;
+    for at in memmem::find_iter(whole, separator) {
+        if parts.len() + 1 >= limit {
+            break;
+        }
+        parts.push(whole.get(last..at).unwrap_or_default());
+        last = at + separator.len();
+    }
+    parts.push(whole.get(last..).unwrap_or_default());
+    parts
+}
+
+fn split_characters(whole: &[u8], limit: usize) -> Vec<&[u8]> {
+    let starts = boundaries(whole);
+    let mut parts = Vec::new();
+    for pair in starts.windows(2) {
+        let [start, end] = pair else { continue };
+        if parts.len() + 1 >= limit {
+            parts.push(whole.get(*start..).unwrap_or_default());
+            break;
+        }
+        parts.push(whole.get(*start..*end).unwrap_or_default());
+    }
+    parts
+}
+
+fn numbered(ctx: &mut Ctx, parts: Vec<&[u8]>) -> Outcome {
+    charge_items(ctx, parts.len().saturating_mul(4))?;
+    let map: Map = ctx.heap.new_map_of(Type::Map(&Type::String));
+    for (index, part) in parts.into_iter().enumerate() {
+        ctx.heap.set(map, format!("_{index}"), Value::string(part));
+    }
+    Ok(map.into())
+}

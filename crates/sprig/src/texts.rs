@@ -1,0 +1,182 @@
+//! Strings as text: cases, words, abbreviations, wrapping.
+
+use catamaran_gotemplate::{Ctx, FuncError};
+
+use crate::args::{Outcome, any, bytes, chars, int, slice_bounds, string, text};
+use crate::strings::is_space;
+use crate::words;
+
+items! {
+    /// In upper case.
+    "upper"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), upper));
+    /// In lower case.
+    "lower"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), lower));
+    /// The first letter of every word in upper case.
+    "title"(String) => |ctx, args| string(ctx, title(&chars(args, 0)));
+    /// The first letter of every word in lower case.
+    "untitle"(String) => |ctx, args| {
+        let mut at_start = true;
+        let out: String = chars(args, 0).chars().map(|c| {
+            let changed = if at_start && !is_space(c) { lower(c) } else { c };
+            at_start = is_space(c);
+            changed
+        }).collect();
+        string(ctx, out)
+    };
+    /// Upper case for lower case and the reverse; the first letter of a word becomes upper case.
+    "swapcase"(String) => |ctx, args| {
+        let mut after_space = true;
+        let out: String = chars(args, 0).chars().map(|c| {
+            if c.is_uppercase() {
+                after_space = false;
+                lower(c)
+            } else if c.is_lowercase() {
+                after_space = false;
+                upper(c)
+            } else {
+                after_space = is_space(c);
+                c
+            }
+        }).collect();
+        string(ctx, out)
+    };
+    /// The first letters of all words.
+    "initials"(String) => |ctx, args| {
+        // Byte by byte, read as Latin-1, as in Helm.
+        let mut after_gap = true;
+        let out: String = bytes(args, 0).iter().map(|byte| char::from(*byte)).filter(|c| {
+            let first = after_gap && !is_space(*c);
+            after_gap = is_space(*c);
+            first
+        }).collect();
+        string(ctx, out)
+    };
+    /// `CamelCase`
+    "camelcase"(String) => |ctx, args| string(ctx, words::pascal(&chars(args, 0)));
+    /// `snake_case`
+    "snakecase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '_'));
+    /// `kebab-case`
+    "kebabcase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '-'));
+    /// Cuts a string to a width, with `...` at the end.
+    "abbrev"(Int, String) => |ctx, args| {
+        let width = int(args, 0);
+        if width < 4 { return Ok(any(args, 1).clone()); }
+        abbreviate(ctx, bytes(args, 1), 0, width)
+    };
+    /// Cuts a string at both ends, with `...` there.
+    "abbrevboth"(Int, Int, String) => |ctx, args| {
+        let (left, right) = (int(args, 0), int(args, 1));
+        if right < 4 || (left > 0 && right < 7) { return Ok(any(args, 2).clone()); }
+        abbreviate(ctx, bytes(args, 2), left, right)
+    };
+    /// Breaks text into lines at spaces; longer words stay whole.
+    "wrap"(Int, String) => |ctx, args| wrap(ctx, bytes(args, 1), int(args, 0), b"\n", false);
+    /// As `wrap`, with a string between the lines, and longer words are cut.
+    "wrapWith"(Int, String, String) => |ctx, args| {
+        let between = if text(args, 1).is_empty() { b"\n" } else { bytes(args, 1) };
+        wrap(ctx, bytes(args, 2), int(args, 0), between, true)
+    };
+}
+
+fn map_chars(text: &str, change: fn(char) -> char) -> String {
+    text.chars().map(change).collect()
+}
+
+/// One character to one, as Go does: what would become several stays as it is.
+pub(crate) fn upper(c: char) -> char {
+    single(c, c.to_uppercase())
+}
+
+/// One character to one, as Go does.
+pub(crate) fn lower(c: char) -> char {
+    // The only character whose small form is several: Go has `i` for it.
+    if c == '\u{130}' { 'i' } else { single(c, c.to_lowercase()) }
+}
+
+fn single(c: char, mut changed: impl Iterator<Item = char>) -> char {
+    match (changed.next(), changed.next()) {
+        (Some(only), None) => only,
+        _ => c,
+    }
+}
+
+fn title(text: &str) -> String {
+    let mut before = ' ';
+    text.chars()
+        .map(|c| {
+            let starts = is_separator(before);
+            before = c;
+            if starts { upper(c) } else { c }
+        })
+        .collect()
+}
+
+/// What Go's `strings.Title` takes for the end of a word.
+fn is_separator(c: char) -> bool {
+    if c.is_ascii() {
+        !(c.is_ascii_alphanumeric() || c == '_')
+    } else {
+        !c.is_alphanumeric() && is_space(c)
+    }
+}
+
+fn slice(whole: &[u8], start: i64, end: i64) -> Result<&[u8], FuncError> {
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let part = range.and_then(|(start, end)| whole.get(start..end));
+    part.ok_or_else(|| slice_bounds(start, end, whole.len(), true))
+}
+
+fn abbreviate(ctx: &mut Ctx, whole: &[u8], offset: i64, width: i64) -> Outcome {
+    let length = i64::try_from(whole.len()).unwrap_or(i64::MAX);
+    if length <= width {
+        return string(ctx, whole);
+    }
+    let mut offset = offset.min(length);
+    if length - offset < width - 3 {
+        offset = length - (width - 3);
+    }
+    let dots = b"...".as_slice();
+    let out = if offset <= 4 {
+        [slice(whole, 0, width - 3)?, dots].concat()
+    } else if width < 7 {
+        Vec::new()
+    } else if offset + width - 3 < length {
+        // What is left is cut once more from the left edge.
+        [dots, slice(whole, offset, offset + width - 6)?, dots].concat()
+    } else {
+        [dots, slice(whole, length - (width - 3), length)?].concat()
+    };
+    string(ctx, out)
+}
+
+fn wrap(ctx: &mut Ctx, whole: &[u8], width: i64, between: &[u8], cut: bool) -> Outcome {
+    let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);
+    let breaks = whole.len() / width.min(whole.len().max(1)) + 1;
+    ctx.meter.charge_bytes(whole.len().saturating_add(breaks.saturating_mul(between.len())))?;
+    let mut out = Vec::with_capacity(whole.len());
+    let mut rest = whole;
+    while rest.len() > width {
+        if let Some(after) = rest.strip_prefix(b" ") {
+            rest = after;
+            continue;
+        }
+        let (line, after) = rest.split_at(width);
+        let space = rest.get(..=width).and_then(|part| memchr::memrchr(b' ', part));
+        let end =
+            space.or_else(|| memchr::memchr(b' ', after).filter(|_| !cut).map(|at| width + at));
+        match end {
+            Some(end) => {
+                out.extend_from_slice(rest.get(..end).unwrap_or_default());
+                rest = rest.get(end + 1..).unwrap_or_default();
+            }
+            None if cut => {
+                out.extend_from_slice(line);
+                rest = after;
+            }
+            None => break,
+        }
+        out.extend_from_slice(between);
+    }
+    out.extend_from_slice(rest);
+    string(ctx, out)
+}

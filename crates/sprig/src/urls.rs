@@ -1,0 +1,252 @@
+//! URLs, in parts and whole.
+
+use catamaran_gotemplate::{Ctx, FuncError, Map, Type, Value};
+
+use crate::args::{Outcome, chars, map, string};
+
+items! {
+    /// The parts of a URL: scheme, userinfo, host, hostname, path, query, opaque, fragment.
+    "urlParse"(String) => |ctx, args| parse(ctx, &chars(args, 0));
+    /// A URL of its parts.
+    "urlJoin"(Map) => |ctx, args| join(ctx, map(args, 0));
+}
+
+/// What Go's `url.Parse` finds, before it is decoded.
+struct Parts<'u> {
+    scheme: String,
+    userinfo: Option<&'u str>,
+    host: &'u str,
+    path: &'u str,
+    query: &'u str,
+    opaque: &'u str,
+    fragment: &'u str,
+}
+
+fn split<'u>(whole: &'u str) -> Result<Parts<'u>, String> {
+    let fail = |reason: &str| Err(format!("parse {whole:?}: {reason}"));
+    if whole.chars().any(|c| c.is_ascii_control()) {
+        return fail("net/url: invalid control character in URL");
+    }
+    let (body, fragment) = whole.split_once('#').unwrap_or((whole, ""));
+    let mut parts = Parts {
+        scheme: String::new(),
+        userinfo: None,
+        host: "",
+        path: "",
+        query: "",
+        opaque: "",
+        fragment,
+    };
+    let mut rest = body;
+    match scheme_end(body) {
+        Some(0) => return fail("missing protocol scheme"),
+        Some(end) => {
+            parts.scheme = body.get(..end).unwrap_or_default().to_ascii_lowercase();
+            rest = body.get(end + 1..).unwrap_or_default();
+        }
+        None => {}
+    }
+    if let Some((before, query)) = rest.split_once('?') {
+        (rest, parts.query) = (before, query);
+    }
+    if !rest.starts_with('/') {
+        if !parts.scheme.is_empty() {
+            parts.opaque = rest;
+            return Ok(parts);
+        }
+        if rest.split('/').next().is_some_and(|first| first.contains(':')) {
+            return fail("first path segment in URL cannot contain colon");
+        }
+    }
+    let authority =
+        rest.strip_prefix("//").filter(|_| !parts.scheme.is_empty() || !rest.starts_with("///"));
+    if let Some(authority) = authority {
+        let end = authority.find('/').unwrap_or(authority.len());
+        let (authority, path) = authority.split_at(end);
+        rest = path;
+        parts.host = match authority.rsplit_once('@') {
+            Some((userinfo, host)) => {
+                if !userinfo.bytes().all(|byte| {
+                    byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)
+                }) {
+                    return fail("net/url: invalid userinfo");
+                }
+                parts.userinfo = Some(userinfo);
+                host
+            }
+            None => authority,
+        };
+        if let Err(reason) = check_port(parts.host) {
+            return fail(&reason);
+        }
+    }
+    parts.path = rest;
+    Ok(parts)
+}
+
+/// Where the scheme's colon stands; none if there is no scheme.
+fn scheme_end(text: &str) -> Option<usize> {
+    for (at, c) in text.char_indices() {
+        match c {
+            'a'..='z' | 'A'..='Z' => {}
+            '0'..='9' | '+' | '-' | '.' if at > 0 => {}
+            ':' => return Some(at),
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn check_port(host: &str) -> Result<(), String> {
+    let port = match host.rsplit_once(']') {
+        Some((_, port)) => port,
+        None => host.find(':').and_then(|at| host.get(at..)).unwrap_or_default(),
+    };
+    let sound = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    if sound { Ok(()) } else { Err(format!("invalid port {port:?} after host")) }
+}
+
+/// Replaces `%41` by its character; the error is Go's text.
+fn decode(text: &str) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        if *byte != b'%' {
+            out.push(*byte);
+            at += 1;
+            continue;
+        }
+        let digits = text.get(at + 1..at + 3).filter(|digits| !digits.starts_with('+'));
+        let Some(code) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
+            let shown: String = text.get(at..).unwrap_or_default().chars().take(3).collect();
+            return Err(format!("invalid URL escape {shown:?}"));
+        };
+        out.push(code);
+        at += 3;
+    }
+    Ok(out)
+}
+
+/// What may stand unescaped in that part of a URL, besides letters and digits.
+fn encode(text: &[u8], allowed: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) || allowed.contains(byte) {
+            out.push(char::from(*byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+const PATH: &[u8] = b"$&+,/:;=@";
+const FRAGMENT: &[u8] = b"$&+,/:;=?@!()*";
+const USER: &[u8] = b"$&+,;=";
+
+fn parse(ctx: &mut Ctx, whole: &str) -> Outcome {
+    ctx.meter.charge_bytes(whole.len().saturating_mul(4).saturating_add(1024))?;
+    let failed = |reason: String| FuncError::new(format!("unable to parse url: {reason}"));
+    let in_whole = |reason: String| failed(format!("parse {whole:?}: {reason}"));
+    let parts = split(whole).map_err(failed)?;
+    let path = decode(parts.path).map_err(in_whole)?;
+    let fragment = decode(parts.fragment).map_err(in_whole)?;
+    let host = decode(parts.host).map_err(in_whole)?;
+    let userinfo = match parts.userinfo {
+        Some(userinfo) => {
+            let (user, password) = userinfo
+                .split_once(':')
+                .map_or((userinfo, None), |(user, rest)| (user, Some(rest)));
+            let mut shown = encode(&decode(user).map_err(in_whole)?, USER);
+            if let Some(password) = password {
+                shown.push(':');
+                shown.push_str(&encode(&decode(password).map_err(in_whole)?, USER));
+            }
+            shown
+        }
+        None => String::new(),
+    };
+    let hostname = match parts.host.split_once(']') {
+        Some((inside, _)) => inside.trim_start_matches('['),
+        None => parts.host.split(':').next().unwrap_or_default(),
+    };
+    let made = ctx.heap.new_map();
+    ctx.heap.set(made, "scheme", parts.scheme);
+    ctx.heap.set(made, "host", Value::string(host));
+    ctx.heap.set(made, "hostname", hostname);
+    ctx.heap.set(made, "path", Value::string(path));
+    ctx.heap.set(made, "query", parts.query);
+    ctx.heap.set(made, "opaque", parts.opaque);
+    ctx.heap.set(made, "fragment", Value::string(fragment));
+    ctx.heap.set(made, "userinfo", userinfo);
+    Ok(made.into())
+}
+
+fn part(ctx: &Ctx, of: Option<Map>, key: &str) -> Result<Vec<u8>, FuncError> {
+    match of.and_then(|of| ctx.heap.get(of, key)) {
+        None => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(text.as_bytes().to_vec()),
+        Some(Value::Nil) => Err(FuncError::new(crate::args::NIL_DEREFERENCE)),
+        Some(other) => {
+            let kind =
+                ctx.heap.type_of(other).map_or_else(String::new, |ty: Type| ty.kind().to_string());
+            Err(FuncError::new(format!(
+                "unable to parse {key} key, must be of type string, but {kind} found"
+            )))
+        }
+    }
+}
+
+fn join(ctx: &mut Ctx, of: Option<Map>) -> Outcome {
+    let mut out: Vec<u8> = part(ctx, of, "scheme")?;
+    let (host, path) = (part(ctx, of, "host")?, part(ctx, of, "path")?);
+    let (query, opaque) = (part(ctx, of, "query")?, part(ctx, of, "opaque")?);
+    let (fragment, userinfo) = (part(ctx, of, "fragment")?, part(ctx, of, "userinfo")?);
+    let has_scheme = !out.is_empty();
+    if has_scheme {
+        out.push(b':');
+    }
+    if opaque.is_empty() {
+        if has_scheme || !host.is_empty() || !userinfo.is_empty() {
+            if !(host.is_empty() && path.is_empty() && userinfo.is_empty()) {
+                out.extend_from_slice(b"//");
+            }
+            if !userinfo.is_empty() {
+                let whole = format!("proto://{}@host", String::from_utf8_lossy(&userinfo));
+                let failed = |error: String| {
+                    FuncError::new(format!("unable to parse userinfo in dict: {error}"))
+                };
+                let parsed = split(&whole).map_err(failed)?;
+                let in_whole = |error: String| failed(format!("parse {whole:?}: {error}"));
+                let mut pieces = Vec::new();
+                for piece in parsed.userinfo.unwrap_or_default().splitn(2, ':') {
+                    pieces.push(encode(&decode(piece).map_err(in_whole)?, USER));
+                }
+                out.extend_from_slice(pieces.join(":").as_bytes());
+                out.push(b'@');
+            }
+            out.extend_from_slice(encode(&host, b"!$&'()*+,;=:[]<>\"").as_bytes());
+        }
+        let path = encode(&path, PATH);
+        if !path.is_empty() && !path.starts_with('/') && !host.is_empty() {
+            out.push(b'/');
+        }
+        if out.is_empty() && path.split('/').next().is_some_and(|first| first.contains(':')) {
+            out.extend_from_slice(b"./");
+        }
+        out.extend_from_slice(path.as_bytes());
+    } else {
+        out.extend_from_slice(&opaque);
+    }
+    if !query.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(&query);
+    }
+    if !fragment.is_empty() {
+        out.push(b'#');
+        out.extend_from_slice(encode(&fragment, FRAGMENT).as_bytes());
+    }
+    string(ctx, out)
+}

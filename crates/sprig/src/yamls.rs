@@ -1,0 +1,119 @@
+//! YAML in templates.
+
+use catamaran_gotemplate::{Ctx, FuncError, Map, Seed, Str, Value};
+use catamaran_yaml::{Deserializer, Numbers};
+use serde::de::DeserializeSeed as _;
+
+use crate::args::{Outcome, any, list, string, text};
+
+items! {
+    /// A value as YAML, without the last newline; `""` if it has no YAML form.
+    "toYaml"(Any) => |ctx, args| match to_yaml(ctx, any(args, 0), false) {
+        Ok(text) => string(ctx, text),
+        Err(error) if error.is_budget() => Err(error),
+        Err(_) => Ok("".into()),
+    };
+    /// As `toYaml`; what has no YAML form ends the rendering.
+    "mustToYaml"(Any) => |ctx, args| {
+        let text = to_yaml(ctx, any(args, 0), false)?;
+        string(ctx, text)
+    };
+    /// As `toYaml`, with lists indented under their keys, and nothing folded.
+    "toYamlPretty"(Any) => |ctx, args| match to_yaml(ctx, any(args, 0), true) {
+        Ok(text) => string(ctx, text),
+        Err(error) if error.is_budget() => Err(error),
+        Err(_) => Ok("".into()),
+    };
+    /// A map from YAML; an error becomes its key `Error`.
+    "fromYaml"(String) => |ctx, args| {
+        let read = from_yaml(ctx, text(args, 0));
+        // Null leaves the map as it was made: empty, but not nil.
+        let read = read.map(|value| if value.is_nil() { ctx.heap.new_map().into() } else { value });
+        map_or_error(ctx, read, "error unmarshaling JSON: while decoding JSON: ")
+    };
+    /// A list from YAML; an error becomes its only element.
+    "fromYamlArray"(String) => |ctx, args| {
+        let read = from_yaml(ctx, text(args, 0));
+        // Null leaves the list as it was made: empty, but not nil.
+        let read = read.map(|value| if value.is_nil() { ctx.heap.new_list(Vec::new()).into() } else { value });
+        list_or_error(ctx, read, "error unmarshaling JSON: while decoding JSON: ")
+    };
+}
+
+fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncError> {
+    crate::json::charge_walk(ctx, value)?;
+    let view = ctx.heap.view(value);
+    let printed = if pretty {
+        catamaran_yaml::to_string_pretty(&view)
+    } else {
+        catamaran_yaml::to_string(&view)
+    };
+    let mut text = printed.map_err(|error| FuncError::new(error.to_string()))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+fn from_yaml(ctx: &mut Ctx, text: &Str) -> Result<Value, String> {
+    let Some(text) = text.as_str() else {
+        return Err("error converting YAML to JSON: yaml: invalid leading UTF-8 octet".into());
+    };
+    if ctx.meter.charge_bytes(text.len().saturating_mul(2)).is_err() {
+        // The next charge ends the rendering.
+        return Err("exceeded the memory limit".into());
+    }
+    let read = Deserializer::new(text, Numbers::Float64);
+    read.and_then(|deserializer| Seed::new(&mut ctx.heap).deserialize(deserializer))
+        .map_err(|error| error.to_string())
+}
+
+/// What `fromYaml` and `fromJson` make of what was read: a map, always.
+pub(crate) fn map_or_error(ctx: &mut Ctx, read: Result<Value, String>, prefix: &str) -> Outcome {
+    ctx.meter.charge_bytes(0)?;
+    let failed = |ctx: &mut Ctx, message: String| -> Map {
+        let map = ctx.heap.new_map();
+        ctx.heap.set(map, "Error", message);
+        map
+    };
+    let map = match read {
+        Ok(Value::Map(map)) => map,
+        Ok(Value::Nil) => ctx.heap.new_nil_map(catamaran_gotemplate::Type::MAP),
+        Ok(other) => {
+            let found = json_kind(&other);
+            let message = format!(
+                "{prefix}json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            );
+            failed(ctx, message)
+        }
+        Err(message) => failed(ctx, message),
+    };
+    Ok(map.into())
+}
+
+/// What `fromYamlArray` and `fromJsonArray` make of what was read: a list, always.
+pub(crate) fn list_or_error(ctx: &mut Ctx, read: Result<Value, String>, prefix: &str) -> Outcome {
+    ctx.meter.charge_bytes(0)?;
+    let message = match read {
+        Ok(Value::List(list)) => return Ok(list.into()),
+        Ok(Value::Nil) => {
+            return Ok(ctx.heap.new_nil_list(catamaran_gotemplate::Type::LIST).into());
+        }
+        Ok(other) => {
+            let found = json_kind(&other);
+            format!("{prefix}json: cannot unmarshal {found} into Go value of type []interface {{}}")
+        }
+        Err(message) => message,
+    };
+    list(ctx, vec![message.into()])
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::List(_) => "array",
+        Value::Map(_) => "object",
+        _ => "number",
+    }
+}
