@@ -151,6 +151,18 @@ async fn deleting_a_resource_removes_what_it_made() {
 }
 
 #[tokio::test]
+async fn what_is_orphaned_on_purpose_stays() {
+    let bench = Bench::shared("orphan").await;
+    let _operator = bench.operator();
+    both_samples(&bench).await;
+    bench.kubectl(&["delete", "memcachedbackup", NATIVE, "--cascade=orphan", "--wait=false"]);
+    vanishes(&bench.backups(), NATIVE).await;
+    let kept = bench.deployments().get(NATIVE).await.unwrap();
+    assert_eq!(kept.metadata.deletion_timestamp, None);
+    assert_eq!(kept.owner_references(), [], "nobody owns it any more");
+}
+
+#[tokio::test]
 async fn both_helms_take_the_release_for_their_own() {
     let bench = Bench::shared("helm").await;
     let _operator = bench.operator();

@@ -65,8 +65,9 @@ impl Process {
         let file = |mount: &str, path: &str, name: &str| {
             Path::new(mount).join(path.trim_start_matches('/')).join(name)
         };
-        let first = path(":memory:")
-            .and_then(|path| read(file("/sys/fs/cgroup/memory", path, "memory.max_usage_in_bytes")));
+        let first = path(":memory:").and_then(|path| {
+            read(file("/sys/fs/cgroup/memory", path, "memory.max_usage_in_bytes"))
+        });
         first.or_else(|| read(file("/sys/fs/cgroup", path("0::")?, "memory.peak")))
     }
 

@@ -7,13 +7,15 @@ use crate::support::{Bench, eventually};
 /// Kinds whose objects come and go on their own.
 const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];
 
-const ONE_LINE: &str = r#"jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}"#;
+const ONE_LINE: &str =
+    r#"jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}"#;
 
 /// The objects of all kinds in all namespaces.
 pub fn everything(bench: &Bench) -> BTreeSet<String> {
     let kinds = bench.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
     let kinds: Vec<_> = kinds.lines().filter(|kind| !RESTLESS.contains(kind)).collect();
-    let objects = bench.kubectl(&["get", &kinds.join(","), "--all-namespaces", "--output", ONE_LINE]);
+    let objects =
+        bench.kubectl(&["get", &kinds.join(","), "--all-namespaces", "--output", ONE_LINE]);
     objects.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 

@@ -1,5 +1,7 @@
 //! What fixtures cannot show: lookups, budgets, archives, limits of loading.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +50,7 @@ impl Drop for Folder {
 
 fn render_with(
     chart: &CompiledChart,
-    values: Value,
+    values: &Value,
     lookups: &Lookups,
     budget: Budget,
 ) -> Result<Rendered, RenderError> {
@@ -71,7 +73,7 @@ fn render_with(
     })
 }
 
-fn render(chart: &CompiledChart, values: Value) -> Result<Rendered, RenderError> {
+fn render(chart: &CompiledChart, values: &Value) -> Result<Rendered, RenderError> {
     render_with(chart, values, &Lookups::offline(), Budget::default())
 }
 
@@ -94,16 +96,16 @@ fn an_unknown_lookup_asks_for_the_object_and_goes_on_once_it_is_there() {
     );
     let chart = chart.compile();
     let mut lookups = Lookups::online();
-    let needs = |lookups: &Lookups| match render_with(&chart, json!({}), lookups, Budget::default())
-    {
-        Err(RenderError::Needs(keys)) => keys,
-        other => panic!("{other:?}"),
-    };
+    let needs =
+        |lookups: &Lookups| match render_with(&chart, &json!({}), lookups, Budget::default()) {
+            Err(RenderError::Needs(keys)) => keys,
+            other => panic!("{other:?}"),
+        };
     assert_eq!(needs(&lookups), [secret("a")]);
     lookups.insert(secret("a"), json!({"next": "b", "count": 5}));
     assert_eq!(needs(&lookups), [secret("b")]);
     lookups.insert(secret("b"), json!({}));
-    let rendered = render_with(&chart, json!({}), &lookups, Budget::default()).unwrap();
+    let rendered = render_with(&chart, &json!({}), &lookups, Budget::default()).unwrap();
     assert_eq!(rendered.manifests[0].content, "a: 5 int64 0");
 }
 
@@ -111,7 +113,7 @@ fn an_unknown_lookup_asks_for_the_object_and_goes_on_once_it_is_there() {
 fn integers_of_a_resource_stay_integers_and_those_of_a_chart_are_floats() {
     let folder = Folder::chart("integers", "a: {{ .Values.mine }} {{ .Values.theirs }}\n");
     folder.write("values.yaml", "theirs: 1000000\n");
-    let rendered = render(&folder.compile(), json!({"mine": 1_000_000})).unwrap();
+    let rendered = render(&folder.compile(), &json!({"mine": 1_000_000})).unwrap();
     assert_eq!(rendered.manifests[0].content, "a: 1000000 1e+06");
 }
 
@@ -119,10 +121,9 @@ fn integers_of_a_resource_stay_integers_and_those_of_a_chart_are_floats() {
 fn the_same_input_gives_the_same_output_and_nothing_leaks_between_renderings() {
     let folder = Folder::chart("pure", "a: {{ .Values.n }}\nb: {{ .Release.Name }}\n");
     let chart = Arc::new(folder.compile());
-    let first = render(&chart, json!({"n": 1})).unwrap();
-    assert_ne!(render(&chart, json!({"n": 2})).unwrap(), first);
-    assert_eq!(render(&chart, json!({"n": 1})).unwrap(), first);
-    fn shared<T: Send + Sync>(_: &T) {}
+    let first = render(&chart, &json!({"n": 1})).unwrap();
+    assert_ne!(render(&chart, &json!({"n": 2})).unwrap(), first);
+    assert_eq!(render(&chart, &json!({"n": 1})).unwrap(), first);
     shared(&chart);
 }
 
@@ -147,7 +148,7 @@ fn a_chart_that_never_ends_ends_with_an_error_that_names_the_place() {
             ..Budget::default()
         };
         let error =
-            render_with(&chart.compile(), json!({}), &Lookups::offline(), budget).unwrap_err();
+            render_with(&chart.compile(), &json!({}), &Lookups::offline(), budget).unwrap_err();
         match error {
             RenderError::Budget { at, .. } => assert_eq!(at.file, "c/templates/a.yaml", "{name}"),
             // Helm's own limit comes first.
@@ -177,7 +178,7 @@ fn hooks_of_an_event_run_by_weight_then_name() {
         )
     };
     let template = job("b", "5") + &job("z", "-1") + &job("a", "5");
-    let rendered = render(&Folder::chart("hooks", &template).compile(), json!({})).unwrap();
+    let rendered = render(&Folder::chart("hooks", &template).compile(), &json!({})).unwrap();
     let names: Vec<_> = rendered.hooks_of("pre-install").iter().map(|hook| &hook.name).collect();
     assert_eq!(names, ["z", "a", "b"]);
     assert!(rendered.hooks_of("post-install").is_empty());
@@ -189,7 +190,7 @@ fn manifests_are_read_as_kubernetes_objects() {
         "objects",
         "apiVersion: v1\nkind: X\nmetadata: {name: a}\nspec: {n: 5, f: 1.5}\n",
     );
-    let rendered = render(&folder.compile(), json!({})).unwrap();
+    let rendered = render(&folder.compile(), &json!({})).unwrap();
     let manifest = &rendered.manifests[0];
     assert_eq!((&*manifest.api_version, &*manifest.kind, &*manifest.name), ("v1", "X", "a"));
     assert_eq!(manifest.object().unwrap()["spec"], json!({"false": 5, "f": 1.5}));
@@ -216,9 +217,14 @@ fn the_crds_of_all_charts_are_listed() {
     assert_eq!(sources, ["c/crds/a.yaml", "c/charts/s/crds/deep/b.YML"]);
 }
 
+fn shared<T: Send + Sync>(_: &T) {}
+
 // ---- archives
 
-fn pack(entries: &[(&str, &[u8])]) -> Vec<u8> {
+/// Names and contents.
+type Entries<'a> = &'a [(&'a str, &'a [u8])];
+
+fn pack(entries: Entries<'_>) -> Vec<u8> {
     let packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut archive = tar::Builder::new(packed);
     for (name, data) in entries {
@@ -252,7 +258,7 @@ fn an_archive_loads_like_its_folder() {
     let chart = Chart::load(&folder.0.join("c.tgz")).unwrap();
     assert_eq!(chart, Chart::load_archive(&archive).unwrap());
     assert_eq!(chart.dependencies[0].name(), "s");
-    let rendered = render(&chart.compile().unwrap(), json!({})).unwrap();
+    let rendered = render(&chart.compile().unwrap(), &json!({})).unwrap();
     assert_eq!(rendered.manifest_text(), "---\n# Source: c/templates/a.yaml\na: 2\n");
 }
 
@@ -262,7 +268,7 @@ fn archives_that_reach_out_or_burst_are_refused() {
     let some = vec![0; 4 << 20];
     let many: Vec<(String, &[u8])> = (0..30).map(|i| (format!("c/f{i}"), &some[..])).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|(n, d)| (n.as_str(), *d)).collect();
-    let cases: [(&[(&str, &[u8])], &str); 6] = [
+    let cases: [(Entries<'_>, &str); 6] = [
         (
             &[("c/Chart.yaml", CHART_YAML), ("c/../../x", b"")],
             "chart illegally references parent directory",
@@ -321,11 +327,11 @@ fn a_schema_that_points_elsewhere_is_refused_and_never_fetched() {
     let folder = Folder::chart("schema", "a: 1\n");
     for reference in ["https://example.com/s.json", "file:///etc/hostname", "other.json"] {
         folder.write("values.schema.json", json!({"$ref": reference}).to_string());
-        let error = render(&folder.compile(), json!({})).unwrap_err();
+        let error = render(&folder.compile(), &json!({})).unwrap_err();
         assert!(matches!(error, RenderError::Unsupported { .. }), "{reference}: {error}");
     }
     folder.write("values.schema.json", json!({"$ref": "urn:example:x"}).to_string());
-    render(&folder.compile(), json!({})).unwrap();
+    render(&folder.compile(), &json!({})).unwrap();
 }
 
 #[test]

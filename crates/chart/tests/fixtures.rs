@@ -1,6 +1,9 @@
 //! Every folder under `fixtures/` is a case: a chart, values, arguments, and
 //! what the real helm made of them in both profiles (`regenerate-goldens.sh`).
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -125,7 +128,7 @@ fn every_fixture_equals_what_helm_made_of_it() {
             if let Some(difference) = difference(case, profile, name) {
                 failed += 1;
                 let case = case.file_name().unwrap().to_string_lossy();
-                failures += &format!("\n==== {case} as in {name}: {difference}\n");
+                writeln!(failures, "\n==== {case} as in {name}: {difference}").unwrap();
             }
         }
     }

@@ -101,7 +101,7 @@ pub enum Deletion {
     Started,
     /// It was gone already.
     AlreadyGone,
-    /// There is another object of that name now (another uid): left alone.
+    /// It is not what it was: another object of that name, or somebody changed it. Left alone.
     Replaced,
 }
 
@@ -243,12 +243,32 @@ impl Applier {
         uid: &str,
         propagation: PropagationPolicy,
     ) -> Result<Deletion, ApplyError> {
+        let uid = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        self.delete_if(target, uid, propagation).await
+    }
+
+    /// Deletes the object if nobody touched it since it had this uid and this resourceVersion.
+    pub async fn delete_untouched(
+        &self,
+        target: &Target,
+        uid: &str,
+        version: &str,
+        propagation: PropagationPolicy,
+    ) -> Result<Deletion, ApplyError> {
+        let both =
+            Preconditions { uid: Some(uid.to_owned()), resource_version: Some(version.to_owned()) };
+        self.delete_if(target, both, propagation).await
+    }
+
+    async fn delete_if(
+        &self,
+        target: &Target,
+        preconditions: Preconditions,
+        propagation: PropagationPolicy,
+    ) -> Result<Deletion, ApplyError> {
         let params = DeleteParams {
             propagation_policy: Some(propagation),
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
+            preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
         let request = path(target, "delete")?.delete(&target.name, &params);

@@ -84,6 +84,8 @@ impl Mark {
 /// An object as a watch last told it.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    /// Its uid.
+    pub uid: String,
     /// See [`Mark`].
     pub mark: Mark,
     /// resourceVersion as a number, which it is for every API server that stores in etcd.
@@ -98,6 +100,7 @@ impl Observed {
     /// What is remembered of a live object of this kind.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
             mark: Mark::of(group, kind, object),
             version: version(object),
             readiness: assess(kind, object),
@@ -167,6 +170,11 @@ impl Expected {
             confirmed: false,
             repairs: 0,
         }
+    }
+
+    /// How long ago we left it.
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.left_at)
     }
 
     /// The same after a repair: keeps count, so that two who disagree do not write without a pause.

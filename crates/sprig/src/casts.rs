@@ -37,7 +37,7 @@ pub(crate) fn to_float(value: &Value) -> f64 {
 /// What amd64 does: everything out of range is the smallest number.
 #[allow(clippy::cast_possible_truncation)] // checked
 pub(crate) fn float_to_int(number: f64) -> i64 {
-    if number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
     } else {
         i64::MIN

@@ -18,7 +18,7 @@ pub(crate) fn contains(ctx: &mut Ctx, items: &[Value], needle: &Value) -> Result
 }
 
 fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, FuncError> {
-    ctx.meter.charge_steps(1)?;
+    ctx.meter.charge_steps(8)?;
     if depth > MAX_VALUE_DEPTH {
         return Err(FuncError::new("values nest too deep to be compared"));
     }

@@ -47,12 +47,12 @@ impl Decimal {
         Self { digits: operation(self.scaled(exponent), other.scaled(exponent)), exponent }
     }
 
-    pub fn add(self, other: Self) -> Self {
-        self.combine(&other, |a, b| a + b)
+    pub fn add(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| a + b)
     }
 
-    pub fn sub(self, other: Self) -> Self {
-        self.combine(&other, |a, b| a - b)
+    pub fn sub(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| a - b)
     }
 
     pub fn mul(self, other: Self) -> Self {

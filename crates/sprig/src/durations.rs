@@ -2,7 +2,7 @@
 
 use catamaran_gotemplate::{Ctx, FuncError, Kind, Method, NamedType, Object, Type, Value};
 
-use crate::args::{Outcome, any, string};
+use crate::args::{any, string};
 use crate::casts::{float_to_int, parse_float, parse_int};
 use crate::dates::Time;
 
@@ -30,17 +30,17 @@ items! {
     /// A duration of anything: a text such as `1h30m`, or a number of seconds.
     "mustToDuration"(Any) => |ctx, args| as_duration(ctx, any(args, 0)).map(|d| Value::object(Duration(d)));
     /// A duration in seconds; 0 if it is none.
-    "durationSeconds"(Any) => |ctx, args| in_units(ctx, any(args, 0), SECOND);
+    "durationSeconds"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), SECOND));
     /// A duration in whole milliseconds; 0 if it is none.
-    "durationMilliseconds"(Any) => |ctx, args| whole_units(ctx, any(args, 0), 1_000_000);
+    "durationMilliseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1_000_000));
     /// A duration in whole microseconds; 0 if it is none.
-    "durationMicroseconds"(Any) => |ctx, args| whole_units(ctx, any(args, 0), 1000);
+    "durationMicroseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1000));
     /// A duration in nanoseconds; 0 if it is none.
-    "durationNanoseconds"(Any) => |ctx, args| whole_units(ctx, any(args, 0), 1);
+    "durationNanoseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1));
     /// A duration in minutes; 0 if it is none.
-    "durationMinutes"(Any) => |ctx, args| in_units(ctx, any(args, 0), 60 * SECOND);
+    "durationMinutes"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), 60 * SECOND));
     /// A duration in hours; 0 if it is none.
-    "durationHours"(Any) => |ctx, args| in_units(ctx, any(args, 0), 3600 * SECOND);
+    "durationHours"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), 3600 * SECOND));
     /// A duration in days; 0 if it is none.
     "durationDays"(Any) => |ctx, args| {
         let hours = as_duration(ctx, any(args, 0)).map_or(0.0, |d| units(d, 3600 * SECOND));
@@ -52,9 +52,9 @@ items! {
         Ok((hours / 24.0 / 7.0).into())
     };
     /// A duration rounded to a multiple of another.
-    "durationRoundTo"(Any, Any) => |ctx, args| by_multiple(ctx, args, round);
+    "durationRoundTo"(Any, Any) => |ctx, args| Ok(by_multiple(ctx, args, round));
     /// A duration cut to a multiple of another.
-    "durationTruncateTo"(Any, Any) => |ctx, args| by_multiple(ctx, args, truncate);
+    "durationTruncateTo"(Any, Any) => |ctx, args| Ok(by_multiple(ctx, args, truncate));
 }
 
 /// `time.Duration`: nanoseconds.
@@ -134,13 +134,11 @@ fn as_duration(ctx: &mut Ctx, value: &Value) -> Result<i64, FuncError> {
             if let Ok(nanoseconds) = parse(text_only) {
                 return Ok(nanoseconds);
             }
-            return match parse_float(text_only) {
-                Some(seconds) => from_seconds(ctx, seconds),
-                None => {
-                    let shown = catamaran_gotemplate::fmt::quote(text);
-                    Err(FuncError::new(format!("could not parse duration {shown}")))
-                }
-            };
+            if let Some(seconds) = parse_float(text_only) {
+                return from_seconds(ctx, seconds);
+            }
+            let shown = catamaran_gotemplate::fmt::quote(text);
+            return Err(FuncError::new(format!("could not parse duration {shown}")));
         }
         Value::Float64(seconds) => return from_seconds(ctx, *seconds),
         _ => {}
@@ -163,7 +161,7 @@ fn from_seconds(ctx: &mut Ctx, seconds: f64) -> Result<i64, FuncError> {
     if !seconds.is_finite() {
         return Err(FuncError::new(format!("invalid duration seconds: {shown}")));
     }
-    if seconds.abs() > 9_223_372_036.854_775_807 {
+    if seconds.abs() > 9_223_372_036.854_776 {
         return Err(FuncError::new(format!("duration seconds overflow: {shown}")));
     }
     Ok(float_to_int(seconds * 1e9))
@@ -174,21 +172,21 @@ fn units(nanoseconds: i64, unit: i64) -> f64 {
     (nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64
 }
 
-fn in_units(ctx: &mut Ctx, value: &Value, unit: i64) -> Outcome {
-    Ok(as_duration(ctx, value).map_or(0.0, |d| units(d, unit)).into())
+fn in_units(ctx: &mut Ctx, value: &Value, unit: i64) -> Value {
+    as_duration(ctx, value).map_or(0.0, |d| units(d, unit)).into()
 }
 
-fn whole_units(ctx: &mut Ctx, value: &Value, unit: i64) -> Outcome {
-    Ok(Value::Int64(as_duration(ctx, value).map_or(0, |d| d / unit)))
+fn whole_units(ctx: &mut Ctx, value: &Value, unit: i64) -> Value {
+    Value::Int64(as_duration(ctx, value).map_or(0, |d| d / unit))
 }
 
-fn by_multiple(ctx: &mut Ctx, args: &[Value], operation: fn(i64, i64) -> i64) -> Outcome {
+fn by_multiple(ctx: &mut Ctx, args: &[Value], operation: fn(i64, i64) -> i64) -> Value {
     let Ok(duration) = as_duration(ctx, any(args, 0)) else {
-        return Ok(Value::object(Duration(0)));
+        return Value::object(Duration(0));
     };
     let result =
         as_duration(ctx, any(args, 1)).map_or(duration, |multiple| operation(duration, multiple));
-    Ok(Value::object(Duration(result)))
+    Value::object(Duration(result))
 }
 
 fn truncate(duration: i64, multiple: i64) -> i64 {

@@ -123,7 +123,8 @@ fn decode32(data: &[u8]) -> Vec<u8> {
                 }
             }
             Err(at) => {
-                return format!("illegal base32 data at input byte {}", index * 8 + at).into_bytes();
+                return format!("illegal base32 data at input byte {}", index * 8 + at)
+                    .into_bytes();
             }
         }
     }

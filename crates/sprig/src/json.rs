@@ -72,7 +72,7 @@ pub(crate) fn charge_walk(ctx: &mut Ctx, value: &Value) -> Result<(), FuncError>
         if depth > MAX_VALUE_DEPTH {
             return Err(FuncError::new("json: unsupported value: encountered a cycle"));
         }
-        ctx.meter.charge_steps(1)?;
+        ctx.meter.charge_steps(8)?;
         match &value {
             Value::Float64(number) if !number.is_finite() => {
                 let text = ctx.print(&value)?;

@@ -22,13 +22,13 @@ items! {
     /// All but the first element.
     "rest" | "mustRest"(Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find rest on type")?;
-        if all.is_empty() { return nil_list(ctx); }
+        if all.is_empty() { return Ok(nil_list(ctx)); }
         list(ctx, all.into_iter().skip(1).collect())
     };
     /// All but the last element.
     "initial" | "mustInitial"(Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot find initial on type")?;
-        if all.pop().is_none() { return nil_list(ctx); }
+        if all.pop().is_none() { return Ok(nil_list(ctx)); }
         list(ctx, all)
     };
     /// The list with a value behind it.
@@ -56,7 +56,7 @@ items! {
                 }
             }
         }
-        if all.is_empty() { return nil_list(ctx); }
+        if all.is_empty() { return Ok(nil_list(ctx)); }
         list(ctx, all)
     };
     /// The elements in the reverse order.
@@ -118,8 +118,8 @@ items! {
     };
 }
 
-fn nil_list(ctx: &mut Ctx) -> Outcome {
-    Ok(ctx.heap.new_nil_list(Type::LIST).into())
+fn nil_list(ctx: &mut Ctx) -> Value {
+    ctx.heap.new_nil_list(Type::LIST).into()
 }
 
 fn slice(ctx: &mut Ctx, value: &Value, bounds: &[Value]) -> Outcome {

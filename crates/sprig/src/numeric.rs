@@ -56,11 +56,11 @@ items! {
     /// Rounded to so many decimals; a third argument is where to round up, 0.5 if not given.
     "round"(Any, Int; Float64) => |_, args| Ok(round(args).into());
     /// The sum, exactly.
-    "addf"(; Any) => |ctx, args| decimal(ctx, 0.0, args, |a, b| Ok(a.add(b)));
+    "addf"(; Any) => |ctx, args| decimal(ctx, 0.0, args, |a, b| Ok(a.add(&b)));
     /// One more, exactly.
-    "add1f"(Any) => |ctx, args| decimal(ctx, 1.0, args, |a, b| Ok(a.add(b)));
+    "add1f"(Any) => |ctx, args| decimal(ctx, 1.0, args, |a, b| Ok(a.add(&b)));
     /// The difference, exactly.
-    "subf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| Ok(a.sub(b)));
+    "subf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| Ok(a.sub(&b)));
     /// The product, exactly.
     "mulf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| Ok(a.mul(b)));
     /// The quotient, rounded to 16 decimals.
@@ -139,17 +139,17 @@ fn decimal(ctx: &mut Ctx, start: f64, args: &[Value], operation: Operation) -> O
     Ok(result.to_float().into())
 }
 
-/// The numbers from `start` by `step` short of `stop`, charged before they are made.
-fn steps(ctx: &mut Ctx, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FuncError> {
-    let towards = if stop < start { step < 0 } else { step > 0 };
+/// The numbers from `start` by `step` short of `end`, charged before they are made.
+fn steps(ctx: &mut Ctx, start: i64, end: i64, step: i64) -> Result<Vec<i64>, FuncError> {
+    let towards = if end < start { step < 0 } else { step > 0 };
     if !towards {
         return Ok(Vec::new());
     }
-    let count = stop.abs_diff(start).div_ceil(step.unsigned_abs());
+    let count = end.abs_diff(start).div_ceil(step.unsigned_abs());
     charge_items(ctx, usize::try_from(count).unwrap_or(usize::MAX))?;
     let mut numbers = Vec::new();
     let mut number = Some(start);
-    while let Some(next) = number.filter(|n| if step > 0 { *n < stop } else { *n > stop }) {
+    while let Some(next) = number.filter(|n| if step > 0 { *n < end } else { *n > end }) {
         numbers.push(next);
         number = next.checked_add(step);
     }

@@ -39,6 +39,10 @@ fn error<T>(kind: &str, what: &str) -> Result<T, String> {
 }
 
 impl Translator<'_> {
+    fn put(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+    }
+
     fn rest(&self) -> String {
         self.chars.clone().collect()
     }
@@ -124,7 +128,7 @@ impl Translator<'_> {
         let closed = self.chars.clone().nth(body.len()) == Some('}');
         let (low, high) = body.split_once(',').unwrap_or((&body, ""));
         let plain =
-            |digits: &str| !(digits.len() > 1 && digits.starts_with('0')) && !digits.contains(',');
+            |digits: &str| !(digits.contains(',') || digits.len() > 1 && digits.starts_with('0'));
         if !closed || low.is_empty() || !plain(low) || !plain(high) {
             return None;
         }
@@ -150,7 +154,7 @@ impl Translator<'_> {
             }
             // A name may begin with a digit here; the crate wants another first character.
             let safe = if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
-            self.out.push_str(&format!("(?P<{safe}{name}>"));
+            self.put(format!("(?P<{safe}{name}>"));
             let used = rest.len() - named.len() + name.len() + 1;
             self.skip(used);
             return Ok(true);
@@ -165,7 +169,7 @@ impl Translator<'_> {
                 if flags.is_empty() && end == ')' {
                     return error("missing argument to repetition operator", "?");
                 }
-                self.out.push_str(&format!("(?{flags}{end}"));
+                self.put(format!("(?{flags}{end}"));
                 Ok(end == ':')
             }
             None => error("missing closing )", self.pattern),
@@ -189,12 +193,12 @@ impl Translator<'_> {
             return error("trailing backslash at end of expression", "");
         };
         match c {
-            'd' => self.out.push_str(&format!("[{DIGIT}]")),
-            'D' => self.out.push_str(&format!("[^{DIGIT}]")),
-            's' => self.out.push_str(&format!("[{SPACE}]")),
-            'S' => self.out.push_str(&format!("[^{SPACE}]")),
-            'w' => self.out.push_str(&format!("[{WORD}]")),
-            'W' => self.out.push_str(&format!("[^{WORD}]")),
+            'd' => self.put(format!("[{DIGIT}]")),
+            'D' => self.put(format!("[^{DIGIT}]")),
+            's' => self.put(format!("[{SPACE}]")),
+            'S' => self.put(format!("[^{SPACE}]")),
+            'w' => self.put(format!("[{WORD}]")),
+            'W' => self.put(format!("[^{WORD}]")),
             'b' => self.out.push_str(r"(?-u:\b)"),
             'B' => self.out.push_str(r"(?-u:\B)"),
             'A' | 'z' => self.out.extend(['\\', c]),
@@ -203,7 +207,7 @@ impl Translator<'_> {
             'p' | 'P' => self.property(c)?,
             c => {
                 let c = self.character(c)?;
-                self.out.push_str(&format!("\\x{{{:x}}}", u32::from(c)));
+                self.put(format!("\\x{{{:x}}}", u32::from(c)));
             }
         }
         Ok(())
@@ -235,7 +239,7 @@ impl Translator<'_> {
         match self.chars.next() {
             Some('{') => {
                 name.push('{');
-                while let Some(next) = self.chars.next() {
+                for next in self.chars.by_ref() {
                     name.push(next);
                     if next == '}' {
                         break;
@@ -248,7 +252,7 @@ impl Translator<'_> {
             Some(letter) => name.push(letter),
             None => return error("invalid character class range", &format!("\\{c}")),
         }
-        self.out.push_str(&format!("\\{c}{name}"));
+        self.put(format!("\\{c}{name}"));
         Ok(())
     }
 
@@ -343,9 +347,9 @@ impl Translator<'_> {
             'd' => self.out.push_str(DIGIT),
             's' => self.out.push_str(SPACE),
             'w' => self.out.push_str(WORD),
-            'D' => self.out.push_str(&format!("[^{DIGIT}]")),
-            'S' => self.out.push_str(&format!("[^{SPACE}]")),
-            'W' => self.out.push_str(&format!("[^{WORD}]")),
+            'D' => self.put(format!("[^{DIGIT}]")),
+            'S' => self.put(format!("[^{SPACE}]")),
+            'W' => self.put(format!("[^{WORD}]")),
             c => self.property(c)?,
         }
         Ok(true)

@@ -205,15 +205,13 @@ fn expand(regex: &Regex, found: &regex::bytes::Captures<'_>, by: &[u8], out: &mu
             continue;
         };
         rest = after;
-        let group = match name.parse::<usize>() {
-            Ok(number) => found.get(number),
-            Err(_) => {
-                let named =
-                    |wanted: &str| regex.capture_names().flatten().any(|known| known == wanted);
-                let renamed = format!("_{name}");
-                let known = [name, renamed.as_str()].into_iter().find(|wanted| named(wanted));
-                known.and_then(|name| found.name(name))
-            }
+        let group = if let Ok(number) = name.parse::<usize>() {
+            found.get(number)
+        } else {
+            let named = |wanted: &str| regex.capture_names().flatten().any(|known| known == wanted);
+            let renamed = format!("_{name}");
+            let known = [name, renamed.as_str()].into_iter().find(|wanted| named(wanted));
+            known.and_then(|name| found.name(name))
         };
         out.extend_from_slice(group.map(|group| group.as_bytes()).unwrap_or_default());
     }

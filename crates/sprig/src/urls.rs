@@ -22,7 +22,7 @@ struct Parts<'u> {
     fragment: &'u str,
 }
 
-fn split<'u>(whole: &'u str) -> Result<Parts<'u>, String> {
+fn split(whole: &str) -> Result<Parts<'_>, String> {
     let fail = |reason: &str| Err(format!("parse {whole:?}: {reason}"));
     if whole.chars().any(|c| c.is_ascii_control()) {
         return fail("net/url: invalid control character in URL");
@@ -136,7 +136,7 @@ fn encode(text: &[u8], allowed: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) || allowed.contains(byte) {
             out.push(char::from(*byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            out.extend(format!("%{byte:02X}").chars());
         }
     }
     out

@@ -4,6 +4,8 @@
 //! `tests/fixtures/oracle` (a small Go program around Helm 4.3.1). Never edit it by hand.
 //! `CATAMARAN_SPRIG_CASES` names another file of the same form.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;

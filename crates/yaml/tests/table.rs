@@ -4,6 +4,8 @@
 //! `tests/fixtures/oracle` (a small Go program over the libraries that Helm uses). Never edit the
 //! expectations by hand. `CATAMARAN_YAML_CASES` names another file of the same form.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use std::fmt::Write as _;
 
 use catamaran_yaml::{Numbers, from_str, to_string, to_string_pretty};

@@ -115,8 +115,10 @@ impl Remembered {
         for object in &mut self.objects {
             let cached = object.cached();
             let observed = cached.as_deref().map(|dependent| &dependent.observed);
-            if object.cache.as_ref().is_none_or(|cache| !cache.is_synced()) {
+            if object.is_blind(now) {
                 findings.blind = true;
+            } else if !object.cache.as_ref().is_some_and(|cache| cache.is_synced()) {
+                findings.look_again(CATCH_UP);
             } else {
                 match object.expected.compare(observed, now) {
                     Verdict::Drifted | Verdict::Gone => findings.drifted.push(object.id.clone()),
@@ -159,6 +161,12 @@ impl Left {
         let live: DynamicObject = serde_json::from_value(applied.live.clone()).ok()?;
         let expected = Expected::of(&applied.gvk.group, &applied.gvk.kind, &live);
         Some(Self { id: applied.id.clone(), expected, cache: cache(&applied.gvk) })
+    }
+
+    /// Whether no watch tells of the object: nobody asked for one, or it cannot start.
+    fn is_blind(&self, now: Instant) -> bool {
+        let late = self.expected.age(now) > CATCH_UP;
+        self.cache.as_ref().is_none_or(|cache| late && !cache.is_synced())
     }
 
     fn cached(&self) -> Option<Arc<Dependent>> {

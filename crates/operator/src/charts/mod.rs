@@ -64,7 +64,8 @@ impl Controller for ChartController {
         self.run(request).boxed()
     }
 
-    fn forget(&self, key: &Key) {
+    fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
+        std::future::ready(()).boxed()
     }
 }

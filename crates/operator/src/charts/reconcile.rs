@@ -20,6 +20,7 @@ use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
+use crate::manager::writes::Writes;
 
 /// Which objects are watched: Helm labels those of all releases so.
 const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
@@ -38,6 +39,13 @@ struct Work<'a> {
     draft: Draft,
 }
 
+/// The resource's own side: where it is written.
+struct Own<'a> {
+    key: &'a Key,
+    api: &'a Api<DynamicObject>,
+    writes: &'a Writes,
+}
+
 /// What keeps a reconcile from its end.
 enum Stop {
     /// Say it in the status; `transient` decides whether trying again may help.
@@ -50,7 +58,8 @@ enum Stop {
 
 impl ChartController {
     pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
-        let Request { key, object, api } = request;
+        let Request { key, object, api, writes } = request;
+        let own = Own { key: &key, api: &api, writes: &writes };
         let mut resource = DynamicObject::clone(&object);
         let Some(namespace) = resource.namespace() else {
             return Err(Failure::Permanent(
@@ -58,10 +67,11 @@ impl ChartController {
             ));
         };
         if resource.metadata.deletion_timestamp.is_some() {
-            return self.uninstall(&key, &api, &resource, &namespace).await;
+            return self.uninstall(&own, &resource, &namespace).await;
         }
         if !finalizer::is_set(&resource) {
             resource = finalizer::add(&api, &resource).await?;
+            writes.note(&key, &resource);
         }
         let draft = Draft::of(&resource);
         let owner = self.owner(&resource, namespace);
@@ -77,7 +87,7 @@ impl ChartController {
                 (draft, Err(Stop::Stuck { stuck, message, transient: false }))
             }
         };
-        conclude(&api, &resource, draft, outcome).await
+        conclude(&own, &resource, draft, outcome).await
     }
 
     /// Brings the release to what the resource says; free if nothing moved.
@@ -211,8 +221,7 @@ impl ChartController {
 
     async fn uninstall(
         &self,
-        key: &Key,
-        api: &Api<DynamicObject>,
+        own: &Own<'_>,
         resource: &DynamicObject,
         namespace: &str,
     ) -> Result<Next, Failure> {
@@ -227,9 +236,9 @@ impl ChartController {
                 } else {
                     tracing::info!(release = name, "Release not found");
                 }
-                self.memory().forget_release(key);
+                self.memory().forget_release(own.key);
                 tracing::info!("Removing finalizer");
-                finalizer::remove(api, resource).await.map(|()| Next::Rest)
+                finalizer::remove(own.api, resource).await.map(|()| Next::Rest)
             }
             Err(error) => {
                 let mut draft = Draft::of(resource);
@@ -241,7 +250,7 @@ impl ChartController {
                 let transient = true; // as long as the finalizer is there, the resource waits for us
                 let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
                 let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
-                conclude(api, resource, draft, Err(stop)).await
+                conclude(own, resource, draft, Err(stop)).await
             }
         }
     }
@@ -270,7 +279,7 @@ impl ChartController {
 
 /// Writes the status, once, and tells the manager what follows.
 async fn conclude(
-    api: &Api<DynamicObject>,
+    own: &Own<'_>,
     resource: &DynamicObject,
     mut draft: Draft,
     outcome: Result<Next, Stop>,
@@ -287,9 +296,13 @@ async fn conclude(
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
         }
     };
-    match draft.write(api, resource).await {
+    match draft.write(own.api, resource).await {
         Ok(Written::Conflict) => Err(Failure::Conflict),
-        Ok(Written::Unchanged | Written::Changed | Written::Gone) => follows,
+        Ok(Written::Changed(written)) => {
+            own.writes.note(own.key, &written);
+            follows
+        }
+        Ok(Written::Unchanged | Written::Gone) => follows,
         Err(error) => Err(Failure::Transient(format!("cannot write the status: {error}"))),
     }
 }

@@ -9,6 +9,7 @@ use kube::Api;
 use kube::core::DynamicObject;
 
 use super::queue::Key;
+use super::writes::Writes;
 
 /// Reconciles the resources of one kind. Implemented once by each hull.
 pub(crate) trait Controller: Send + Sync + 'static {
@@ -17,7 +18,7 @@ pub(crate) trait Controller: Send + Sync + 'static {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>>;
 
     /// The resource is gone; whatever is remembered of it can be forgotten.
-    fn forget(&self, key: &Key);
+    fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
 }
 
 /// One resource, as the cache has it.
@@ -28,6 +29,8 @@ pub(crate) struct Request {
     pub object: Arc<DynamicObject>,
     /// The API of its kind, in its namespace.
     pub api: Api<DynamicObject>,
+    /// Told of every write to the resource.
+    pub writes: Arc<Writes>,
 }
 
 /// What follows a reconcile that went well.

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::controller::{Controller, Failure, Next, Request};
 use super::feeds::Cache;
 use super::queue::{Item, Key, Queue};
+use super::writes::Writes;
 use crate::watches::describe;
 
 /// No reconcile runs longer: a hung call must not hold a worker for ever.
@@ -21,6 +22,8 @@ const DEADLINE: Duration = Duration::from_mins(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// The pause while a cache has not seen our own last write.
+const FOR_THE_CACHE: Duration = Duration::from_millis(20);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
@@ -40,6 +43,8 @@ pub(super) struct Dispatch {
     pub kinds: Vec<Kind>,
     /// Failures in a row.
     pub failures: Mutex<HashMap<Key, u32>>,
+    /// Our last write to each resource.
+    pub writes: Arc<Writes>,
 }
 
 impl Dispatch {
@@ -54,10 +59,15 @@ impl Dispatch {
     async fn run(&self, item: &Item) {
         let Some(kind) = self.kinds.get(item.key.kind) else { return };
         let Some(object) = kind.cache.get(&item.key.object) else {
-            kind.controller.forget(&item.key);
+            kind.controller.gone(&item.key).await;
+            self.writes.forget(&item.key);
             self.succeeded(&item.key);
             return;
         };
+        if self.writes.is_behind(&item.key, &object) {
+            self.queue.add_after(item.key.clone(), FOR_THE_CACHE, &item.reasons);
+            return;
+        }
         let span = tracing::info_span!(
             "reconcile",
             kind = kind.gvk.kind,
@@ -83,7 +93,7 @@ impl Dispatch {
             }
             None => Api::all_with(self.client.clone(), &mapping.resource),
         };
-        let request = Request { key: key.clone(), object, api };
+        let request = Request { key: key.clone(), object, api, writes: self.writes.clone() };
         let controller = kind.controller.clone();
         let task = async move { controller.reconcile(request).await };
         let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));

@@ -10,6 +10,7 @@ mod dispatch;
 pub(crate) mod feeds;
 pub(crate) mod queue;
 pub(crate) mod status;
+pub(crate) mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -236,6 +237,7 @@ impl Running {
             queue,
             kinds,
             failures: std::sync::Mutex::default(),
+            writes: Arc::default(),
         });
         let mut workers = JoinSet::new();
         for _ in 0..bounds.iter().map(|bound| (*bound).max(1)).sum() {

@@ -17,12 +17,12 @@ pub struct Draft {
 }
 
 /// How the writing of a status ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Written {
     /// It says so already: no request was made.
     Unchanged,
-    /// It was written.
-    Changed,
+    /// It was written; the resource as it is now.
+    Changed(Box<DynamicObject>),
     /// Somebody else changed the resource meanwhile: reconcile again with what they wrote.
     Conflict,
     /// The resource is gone.
@@ -117,7 +117,7 @@ impl Draft {
             .patch_status(&resource.name_any(), &PatchParams::default(), &Patch::Merge(patch))
             .await;
         match written {
-            Ok(_) => Ok(Written::Changed),
+            Ok(written) => Ok(Written::Changed(Box::new(written))),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(Written::Conflict),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Written::Gone),
             Err(error) => Err(error),

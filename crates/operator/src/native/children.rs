@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use catamaran_cluster::apply::{Applier, FailureKind, Target};
 use catamaran_cluster::observed::{Expected, Verdict};
 use catamaran_cluster::watch::ObjectKey;
+use kube::api::PropagationPolicy;
 use kube::core::{DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ struct Child {
     /// Hash of the object as it was asked for.
     desired: u64,
     expected: Expected,
+    target: Target,
+    cache: Arc<Cache<Dependent>>,
 }
 
 /// What became of a child.
@@ -49,8 +52,25 @@ pub(super) struct Desired<'a> {
 }
 
 impl Children {
-    pub fn forget(&self, owner: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+    /// Deletes the children of a resource that is gone. The garbage collector would do so, too, but it
+    /// takes up to 30 s to hear of a new CRD. A child that was orphaned on purpose stays: taking the
+    /// owner reference off has changed it.
+    pub async fn gone(&self, applier: &Applier, owner: &Key) {
+        let children = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+        for (_, Child { target, cache, .. }) in children.into_iter().flatten() {
+            let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
+            let Some(cached) = cache.get(&key).filter(|cached| cached.owners.contains(owner))
+            else {
+                continue;
+            };
+            let (uid, version) = (&cached.observed.uid, cached.observed.version.to_string());
+            let deleted = applier
+                .delete_untouched(&target, uid, &version, PropagationPolicy::Background)
+                .await;
+            if let Err(error) = deleted {
+                tracing::debug!(%error, "left to the garbage collector");
+            }
+        }
     }
 
     /// Applies a child unless it is known to be as desired; then no request is made.
@@ -85,7 +105,8 @@ impl Children {
         if let Some(before) = siblings.get(&key).filter(|before| before.desired == hash) {
             expected = expected.repaired(&before.expected);
         }
-        siblings.insert(key, Child { desired: hash, expected });
+        let child = Child { desired: hash, expected, target: desired.target, cache: cache.clone() };
+        siblings.insert(key, child);
         Ok(Applied { progress, again: None })
     }
 

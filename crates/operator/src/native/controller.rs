@@ -80,7 +80,7 @@ impl<R: Reconciler> NativeController<R> {
     }
 
     async fn run(&self, request: Request) -> Result<Next, Failure> {
-        let Request { key, object, api } = request;
+        let Request { key, object, api, writes } = request;
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Next::Rest); // what it owns is collected with it
         }
@@ -107,7 +107,8 @@ impl<R: Reconciler> NativeController<R> {
         };
         match draft.write(&api, &object).await {
             Ok(Written::Conflict) => return Err(Failure::Conflict),
-            Ok(Written::Unchanged | Written::Changed | Written::Gone) => {}
+            Ok(Written::Changed(written)) => writes.note(&key, &written),
+            Ok(Written::Unchanged | Written::Gone) => {}
             Err(error) => {
                 return Err(Failure::Transient(format!("cannot write the status: {error}")));
             }
@@ -126,8 +127,8 @@ impl<R: Reconciler> Controller for NativeController<R> {
         self.run(request).boxed()
     }
 
-    fn forget(&self, key: &Key) {
-        self.shared.children.forget(key);
+    fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
+        self.shared.children.gone(&self.shared.applier, key).boxed()
     }
 }
 

@@ -132,7 +132,7 @@ impl Found {
                 (self.month, rest) = (Some(ranged(month, 1, 12, "month")?), tail);
             }
             Piece::LongWeekday | Piece::Weekday => {
-                rest = name(value, &WEEKDAYS, piece == Piece::LongWeekday)?.1
+                rest = name(value, &WEEKDAYS, piece == Piece::LongWeekday)?.1;
             }
             Piece::Day | Piece::UnderDay | Piece::ZeroDay => {
                 let value = if piece == Piece::UnderDay {
@@ -189,10 +189,10 @@ impl Found {
             }
             Piece::ZoneName => rest = self.read_zone_name(value)?,
             Piece::Offset { z, colons, parts } => {
-                rest = self.read_offset(value, z, colons, parts)?
+                rest = self.read_offset(value, z, colons, parts)?;
             }
             Piece::Fraction { digits, trim, .. } => {
-                rest = self.read_fraction(value, digits, trim)?
+                rest = self.read_fraction(value, digits, trim)?;
             }
         }
         Ok(rest)
@@ -307,11 +307,10 @@ impl Found {
         )
         .map_err(|_| "day")?;
         let zone = match (self.offset, self.zone_name.as_deref()) {
-            (Some(0), None) => TimeZone::UTC,
+            (Some(0), None) | (None, Some("UTC")) => TimeZone::UTC,
             (Some(seconds), _) => {
                 Offset::from_seconds(seconds).map_or(TimeZone::UTC, TimeZone::fixed)
             }
-            (None, Some("UTC")) => TimeZone::UTC,
             _ => find_zone("Local"),
         };
         civil.to_zoned(zone).map(Time).map_err(|_| "year")

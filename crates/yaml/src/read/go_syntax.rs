@@ -1,6 +1,6 @@
 //! Nodes in Go's notation (`%#v`), which two of its messages show.
 
-use super::de::{Reader, Scalar};
+use super::reader::{Reader, Scalar};
 use super::tree::{NodeId, NodeKind};
 use crate::error::Error;
 use crate::number::go_float;
@@ -50,7 +50,7 @@ fn write(reader: &Reader<'_>, id: NodeId, out: &mut String, null: &str) -> Resul
             Scalar::Null => out.push_str(null),
             Scalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),
             Scalar::Int(value) => out.push_str(&value.to_string()),
-            Scalar::Uint(value) => out.push_str(&format!("{value:#x}")),
+            Scalar::Uint(value) => out.extend(format!("{value:#x}").chars()),
             Scalar::Float(value) => out.push_str(&go_float(value)),
             Scalar::Text(value) => out.push_str(&quote(value)),
             Scalar::Owned(value) => out.push_str(&quote(&value)),
@@ -69,7 +69,7 @@ fn quote(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => out.extend(format!("\\x{:02x}", u32::from(c)).chars()),
             c => out.push(c),
         }
     }

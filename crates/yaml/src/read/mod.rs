@@ -5,6 +5,7 @@ mod de;
 mod go_syntax;
 mod parser;
 mod properties;
+mod reader;
 mod scalars;
 mod scanner;
 mod tag;

@@ -116,6 +116,7 @@ impl<'a> Parser<'a> {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
+    #[allow(clippy::unnecessary_wraps)] // every state returns an outcome
     fn empty_scalar(mark: Mark) -> Outcome<'a> {
         let event =
             Event::Scalar { anchor: None, tag: None, value: Cow::Borrowed(""), implicit: true };

@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
                 b'%' => self.scan_uri_escape(&mut uri)?,
                 b';' | b'/' | b'?' | b':' | b'@' | b'&' | b'=' | b'+' | b'$' | b',' | b'.'
                 | b'!' | b'~' | b'*' | b'\'' | b'(' | b')' | b'[' | b']' => {
-                    self.cursor.read(&mut uri)
+                    self.cursor.read(&mut uri);
                 }
                 byte if is_word(byte) => self.cursor.read(&mut uri),
                 _ => break,

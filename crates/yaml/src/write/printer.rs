@@ -185,11 +185,12 @@ impl Printer {
             '\u{2029}' => 'P',
             _ => {
                 let code = u32::from(c);
-                self.out.push_str(&match code {
+                let written = match code {
                     0..=0xFF => format!("x{code:02X}"),
                     0x100..=0xFFFF => format!("u{code:04X}"),
                     _ => format!("U{code:08X}"),
-                });
+                };
+                self.out.push_str(&written);
                 return;
             }
         };

@@ -56,6 +56,7 @@ impl<'p> ValueWriter<'p> {
         }
     }
 
+    #[allow(clippy::unnecessary_wraps)] // what serde wants of every scalar
     fn word(mut self, word: &str) -> Result<(), Error> {
         self.space();
         self.printer.out.push_str(word);
@@ -113,7 +114,7 @@ fn through_json(text: &str, dialect: Dialect) -> Result<std::borrow::Cow<'_, str
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(c)))
+                quoted.extend(format!("\\u{:04x}", u32::from(c)).chars());
             }
             c => quoted.push(c),
         }

@@ -1,0 +1,77 @@
+//! What the operator asks of the API server, told by the API server's own audit log.
+
+mod support;
+
+use std::time::Duration;
+
+use catamaran_localcluster::{AuditLog, Mark, Request};
+use serde_json::json;
+use support::{Bench, DEADLINE, apply_file, becomes, condition, patch};
+
+const CHART: &str = "memcached-sample";
+const NATIVE: &str = "memcachedbackup-sample";
+
+fn ours(bench: &Bench, audit: &AuditLog, since: Mark) -> Vec<String> {
+    let in_namespace = |request: &Request| request.namespace == *bench.namespace.name();
+    let told = |request: Request| {
+        let sub = if request.subresource.is_empty() { "" } else { "/" };
+        format!(
+            "{} {}{sub}{} {}",
+            request.verb, request.resource, request.subresource, request.code
+        )
+    };
+    audit.since(since).unwrap().into_iter().filter(in_namespace).map(told).collect()
+}
+
+async fn quiet(audit: &AuditLog) -> Mark {
+    audit.until_quiet(Duration::from_secs(3), DEADLINE).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_install_costs_its_writes_and_an_idle_release_nothing() {
+    let bench = Bench::shared("requests").await;
+    let audit = bench.cluster.audit().of_agent("memcached-operator/");
+    let start = audit.mark().unwrap();
+    let _operator = bench.operator();
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+    becomes(&bench.memcacheds(), CHART, "Ready", ready).await;
+    let before = quiet(&audit).await;
+    let install = ours(&bench, &audit, start);
+    // A watch begins with a list, and the status follows the pods: how often is theirs to decide.
+    let told_by_others =
+        ["memcacheds/status 200", "list memcacheds", "list deployments", "list services"];
+    let told_by_others = |request: &&String| {
+        request.starts_with("watch ")
+            || ["list pods", "list memcachedbackups", "list serviceaccounts"]
+                .iter()
+                .chain(&told_by_others)
+                .any(|of| request.contains(of))
+    };
+    let own: Vec<&String> = install.iter().filter(|request| !told_by_others(request)).collect();
+    let expected = [
+        "patch memcacheds 200", // the finalizer
+        "list secrets 200",     // is there a release?
+        "create secrets 201",
+        "patch serviceaccounts 201",
+        "patch services 201",
+        "patch deployments 201",
+        "update secrets 200",
+    ];
+    assert_eq!(own, expected);
+
+    apply_file(&bench, "tests/fixtures/cache_v1_memcachedbackup.yaml");
+    becomes(&bench.backups(), NATIVE, "Ready", ready).await;
+    let after = quiet(&audit).await;
+    let backup = ours(&bench, &audit, before);
+    let applies: Vec<_> =
+        backup.iter().filter(|request| !request.contains("/status 200")).collect();
+    assert_eq!(applies, ["patch deployments 201"]);
+
+    // Changes that are none: foreign metadata, a status that others write, a spec that says the same.
+    patch(&bench.memcacheds(), CHART, json!({ "metadata": { "labels": { "a": "b" } } })).await;
+    bench.kubectl(&["annotate", "memcachedbackup", NATIVE, "a=b"]);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let idle = ours(&bench, &audit, after);
+    assert_eq!(idle, [""; 0], "nothing moved that matters");
+}
