@@ -5,7 +5,9 @@ mod support;
 use std::time::Duration;
 
 use serde_json::json;
-use support::{Bench, apply_file, becomes, condition, delete, number, patch, vanishes};
+use support::{
+    Bench, Operator, apply_file, becomes, condition, create, delete, number, patch, vanishes,
+};
 
 const CHART: &str = "memcached-sample";
 const NATIVE: &str = "memcachedbackup-sample";
@@ -74,4 +76,56 @@ async fn sigterm_and_sigint_end_it_with_success_in_time() {
         let status = operator.ended(Duration::from_secs(10)).await;
         assert_eq!(status.code(), Some(0), "{}", operator.log());
     }
+}
+
+/// A chart that makes a password, and a watches.yaml that serves Memcacheds with it.
+fn drawing_chart() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("drawn");
+    std::fs::create_dir_all(chart.join("templates")).unwrap();
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}\n\
+                  data:\n  password: {{ randAlphaNum 16 | b64enc }}\n  made: {{ now | toString | b64enc }}\n";
+    std::fs::write(chart.join("templates/secret.yaml"), secret).unwrap();
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: drawn\nversion: 1.0.0\n")
+        .unwrap();
+    let entry = format!(
+        "- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n",
+        chart.display()
+    );
+    std::fs::write(folder.path().join("watches.yaml"), entry).unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn a_password_that_was_drawn_stays_through_restart_and_repair() {
+    let bench = Bench::shared("drawn").await;
+    let folder = drawing_chart();
+    let start = || {
+        let mut command = Operator::command(bench.cluster.kubeconfig());
+        command.arg("--watches-file").arg(folder.path().join("watches.yaml"));
+        command.env("WATCH_NAMESPACE", bench.namespace.name());
+        Operator::start(command)
+    };
+    let mut operator = start();
+    let (memcacheds, secrets) = (bench.memcacheds(), bench.api("v1", "Secret"));
+    create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", "drawn", json!({})).await;
+    let drawn = becomes(&secrets, "drawn", "there", |_| true).await;
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    becomes(&memcacheds, "drawn", "Ready", ready).await;
+
+    for down in [false, true] {
+        let before = secrets.get("drawn").await.unwrap().metadata.uid;
+        if down {
+            operator.kill();
+        }
+        delete(&secrets, "drawn").await;
+        if down {
+            operator = start();
+        }
+        let again = becomes(&secrets, "drawn", "there again", |s| s.metadata.uid != before).await;
+        assert_eq!(again.data["data"], drawn.data["data"], "the same password and time");
+    }
+    let memcached = becomes(&memcacheds, "drawn", "Ready", ready).await;
+    assert_eq!(number(&memcached, "/status/deployedRelease/version"), Some(1));
+    drop(operator);
 }

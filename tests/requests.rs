@@ -1,5 +1,7 @@
 //! What the operator asks of the API server, told by the API server's own audit log.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
 mod support;
 
 use std::time::Duration;

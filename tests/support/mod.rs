@@ -120,7 +120,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator's command line, as `make run` has it.
+    /// The operator's command line, as `make run` has it; a later `--watches-file` wins.
     pub fn command(kubeconfig: &Path) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_memcached-operator"));
         command

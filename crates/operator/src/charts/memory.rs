@@ -109,6 +109,11 @@ impl Remembered {
             && self.generation.is_some()
     }
 
+    /// The newest revision as we left it.
+    pub fn revision(&self) -> Option<u32> {
+        self.history.newest().map(|newest| newest.version)
+    }
+
     /// Looks at the objects through the caches.
     pub fn look(&mut self, now: Instant) -> Findings {
         let mut findings = Findings::default();

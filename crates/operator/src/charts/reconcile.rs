@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::conditions::reasons;
 use catamaran_release::{
-    Action, Applied, Desired, Done, Error as ReleaseError, History, ObjectId, Owner,
+    Action, Applied, Desired, Done, Error as ReleaseError, History, ObjectId, Owner, Status,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
 
 use super::memory::{Findings, Memory};
+use super::render::Draw;
 use super::report::{self, Stuck};
 use super::{ChartController, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
@@ -92,11 +93,12 @@ impl ChartController {
 
     /// Brings the release to what the resource says; free if nothing moved.
     async fn converge(&self, work: &mut Work<'_>) -> Result<Next, Stop> {
-        if let Some(drifted) = self.remembered(work) {
-            if !drifted.is_empty() {
-                self.repair(work, &drifted).await?;
-            }
-        } else {
+        let known = self.remembered(work);
+        let done = match &known {
+            Some(drifted) => drifted.is_empty() || self.repair(work, drifted).await?,
+            None => false,
+        };
+        if !done {
             let applied = self.drive(work).await?;
             report::log(applied.done, &applied.release);
             report::deployed(&mut work.draft, &applied.release, &applied.release.info.notes);
@@ -127,24 +129,13 @@ impl ChartController {
 
     /// Renders, decides and does what is due. After this the release is deployed as the resource says.
     async fn drive(&self, work: &Work<'_>) -> Result<Applied, Stop> {
-        let history =
-            self.driver
-                .history(&work.owner.namespace, &work.resource.name_any())
-                .await
-                .map_err(|error| irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE, &error))?;
+        let history = self.history(work).await?;
         let facts = history.current_facts();
-        let rendered = self.rendered(work, &facts).await?;
+        let draw = self.draw(work.key);
+        let rendered = self.rendered(work, &facts, draw).await?;
         let desired = self.desired(work, &rendered, &facts);
         match history.decide(&desired).map_err(|error| release_failed(&history, error))? {
-            Action::Unchanged => {
-                // Nobody knows what happened to the objects while nobody watched: apply them once more,
-                // which writes nothing where nothing differs.
-                let applied = self.driver.repair(&history, &desired, &[]).await;
-                let mut applied =
-                    applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
-                applied.done = Done::Unchanged;
-                Ok(applied)
-            }
+            Action::Unchanged => self.reapply(&history, work).await,
             Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
                 reason: "OperationInProgress",
                 message: format!(
@@ -152,9 +143,14 @@ impl ChartController {
                 ),
                 after: retry_after.min(Duration::from_secs(10)),
             }),
-            Action::RenderAgain(facts) => {
-                let rendered = self.rendered(work, &facts).await?;
-                self.apply(&history, &self.desired(work, &rendered, &facts)).await
+            Action::RenderAgain(next) => {
+                if self.same_inputs(&history, work)
+                    && self.is_drawn(work, &facts, &rendered).await?
+                {
+                    return self.reapply(&history, work).await;
+                }
+                let rendered = self.rendered(work, &next, draw).await?;
+                self.apply(&history, &self.desired(work, &rendered, &next)).await
             }
             Action::Install | Action::Upgrade | Action::Resume => {
                 self.apply(&history, &desired).await
@@ -162,18 +158,57 @@ impl ChartController {
         }
     }
 
+    async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+        let history = self.driver.history(&work.owner.namespace, &work.resource.name_any()).await;
+        history.map_err(|error| irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE, &error))
+    }
+
+    /// Nobody knows what happened to the objects while nobody watched: applies them once more, which
+    /// writes nothing where nothing differs.
+    async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+        let applied = self.driver.repair(history, Some(&work.owner), &[]).await;
+        let mut applied =
+            applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+        applied.done = Done::Unchanged;
+        Ok(applied)
+    }
+
+    /// Whether the deployed revision was made of the same values and version of the chart.
+    fn same_inputs(&self, history: &History, work: &Work<'_>) -> bool {
+        let chart = self.chart.metadata();
+        history.newest().is_some_and(|newest| {
+            newest.info.status == Status::Deployed
+                && newest.chart_version() == chart.version
+                && newest.config == *work.config
+        })
+    }
+
+    /// Whether the manifests depend on the clock or on chance, such as a generated password: then a
+    /// difference from what is deployed says nothing, and a restart must not change what was drawn.
+    async fn is_drawn(
+        &self,
+        work: &Work<'_>,
+        facts: &ReleaseFacts,
+        rendered: &Rendered,
+    ) -> Result<bool, Stop> {
+        let again = self.rendered(work, facts, Draw::another()).await?;
+        Ok(again.manifest_text() != rendered.manifest_text())
+    }
+
     async fn apply(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Stop> {
         self.driver.apply(history, desired).await.map_err(|error| release_failed(history, error))
     }
 
-    /// Applies objects again that somebody changed or deleted.
-    async fn repair(&self, work: &mut Work<'_>, drifted: &[ObjectId]) -> Result<(), Stop> {
-        let history = self.memory().get_mut(work.key).map(|known| known.history.clone());
-        let Some(history) = history else { return Ok(()) };
-        let facts = history.current_facts();
-        let rendered = self.rendered(work, &facts).await?;
-        let desired = self.desired(work, &rendered, &facts);
-        let repaired = self.driver.repair(&history, &desired, drifted).await;
+    /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
+    /// revision meanwhile: then what they should be has to be found out anew.
+    async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
+        let history = self.history(work).await?;
+        let newest = history.newest().map(|newest| newest.version);
+        let known = self.memory().get_mut(work.key).and_then(|known| known.revision());
+        if newest != known {
+            return Ok(false);
+        }
+        let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         for id in drifted {
             tracing::info!(object = %id, "Repaired drift");
@@ -182,11 +217,16 @@ impl ChartController {
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
-        Ok(())
+        Ok(true)
     }
 
-    async fn rendered(&self, work: &Work<'_>, facts: &ReleaseFacts) -> Result<Rendered, Stop> {
-        self.render(work.key, &work.config, facts).await.map_err(|trouble| Stop::Stuck {
+    async fn rendered(
+        &self,
+        work: &Work<'_>,
+        facts: &ReleaseFacts,
+        draw: Draw,
+    ) -> Result<Rendered, Stop> {
+        self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
             stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),

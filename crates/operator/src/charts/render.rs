@@ -1,7 +1,7 @@
 //! From a resource to manifests.
 
 use std::sync::{Arc, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use catamaran_chart::{
     Budget, Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
@@ -73,13 +73,12 @@ impl ChartController {
     /// Renders the chart, fetching what it looks up.
     pub(super) async fn render(
         &self,
-        key: &Key,
         config: &Arc<Map<String, Value>>,
         facts: &ReleaseFacts,
+        draw: Draw,
     ) -> Result<Rendered, Trouble> {
         let capabilities = Arc::new(capabilities(&*self.mapper.capabilities().await?));
-        let clock = SystemTime::now();
-        let seed = self.memory.lock().unwrap_or_else(PoisonError::into_inner).seed(key, fresh_seed);
+        let Draw { clock, seed } = draw;
         let mut lookups = Lookups::online();
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, facts) = (self.chart.clone(), config.clone(), facts.clone());
@@ -118,6 +117,30 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
         minor: server.minor.clone(),
     };
     Capabilities::of_cluster(version, server.api_versions.iter().cloned())
+}
+
+/// What a rendering takes from outside besides its inputs: the time, and where random values come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draw {
+    clock: SystemTime,
+    seed: u64,
+}
+
+impl Draw {
+    /// One that gives other random values and other times than any before.
+    pub fn another() -> Self {
+        // A year ahead: a chart that prints the year prints another one.
+        let clock = SystemTime::now() + Duration::from_hours(24 * 366);
+        Self { clock, seed: fresh_seed() }
+    }
+}
+
+impl ChartController {
+    /// What renderings for this resource draw: the same random values as long as the operator runs.
+    pub(super) fn draw(&self, key: &Key) -> Draw {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        Draw { clock: SystemTime::now(), seed: memory.seed(key, fresh_seed) }
+    }
 }
 
 /// Not to be guessed: random values of charts are passwords.

@@ -18,7 +18,7 @@ use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 use crate::Error;
-use crate::objects::{ObjectId, PlannedObject, parse_manifest};
+use crate::objects::{ObjectId, Owner, PlannedObject, parse_manifest};
 use crate::plan::{Action, Desired, History, Manifests, Plan, check_name, planned, resolve};
 use crate::record::{Release, Status, Store, Stored, codec};
 
@@ -146,9 +146,18 @@ impl Driver {
     /// The objects of a release as they are sent, e.g. to know what to watch. Costs no request
     /// once their kinds are known to the mapper.
     pub async fn objects(&self, desired: &Desired<'_>) -> Result<Vec<PlannedObject>, Error> {
-        let wanted = parse_manifest(&desired.rendered.manifest_text())?;
+        self.planned(desired.id(), desired.owner, &desired.rendered.manifest_text()).await
+    }
+
+    async fn planned(
+        &self,
+        release: (&str, &str),
+        owner: Option<&Owner>,
+        manifest: &str,
+    ) -> Result<Vec<PlannedObject>, Error> {
+        let wanted = parse_manifest(manifest)?;
         let kinds = resolve(&self.mapper, wanted.iter().map(|raw| &raw.gvk).collect()).await?;
-        planned(desired, &wanted, &kinds)
+        planned(release, owner, &wanted, &kinds)
     }
 
     /// Performs what [`History::decide`] says.
@@ -311,19 +320,19 @@ impl Driver {
         Ok(release)
     }
 
-    /// Applies objects of the deployed revision again, e.g. because a watch shows that they
-    /// drifted or are gone. Only those in `which`; an empty slice means all.
+    /// Applies objects of the deployed revision again, as its record has them, e.g. because a watch
+    /// shows that they drifted or are gone. Only those in `which`; an empty slice means all.
     ///
-    /// Writes no record.
+    /// Nothing is rendered for it, so that random values stay what they were. Writes no record.
     pub async fn repair(
         &self,
         history: &History,
-        desired: &Desired<'_>,
+        owner: Option<&Owner>,
         which: &[ObjectId],
     ) -> Result<Applied, Error> {
         let mut applied = unchanged(history)?;
-        let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
-        for object in self.objects(desired).await? {
+        let release = (history.name(), history.namespace());
+        for object in self.planned(release, owner, &applied.release.manifest).await? {
             if which.is_empty() || which.contains(&object.id) {
                 applied.objects.push(self.send(crate::plan::How::Apply, &object, release).await?);
             }

@@ -11,7 +11,7 @@ use super::decide::begun;
 use super::view::{Desired, History};
 use super::{Action, Removal};
 use crate::Error;
-use crate::objects::{ObjectId, PlannedObject, RawObject, decorate, id_of, parse_manifest};
+use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, decorate, id_of, parse_manifest};
 use crate::record::{Release, Status};
 
 /// Which resources serve the kinds in question; a kind that nothing serves is `None`.
@@ -115,7 +115,7 @@ impl Plan {
         };
         let namespace = &desired.release.namespace;
         let deployed = ids(&manifests.deployed, kinds, namespace);
-        let objects = planned(desired, &manifests.wanted, kinds)?;
+        let objects = planned(desired.id(), desired.owner, &manifests.wanted, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
         let how = |object: &PlannedObject| {
             if deployed.contains(&object.id) { How::Apply } else { How::Claim }
@@ -144,16 +144,16 @@ impl Plan {
     }
 }
 
-/// The desired objects, decorated and with the resources that serve them.
+/// The objects of a release (name and namespace), decorated and with the resources that serve them.
 ///
 /// A kind that nothing serves is an error before anything is written, as in Helm, unless the same
 /// manifest brings its CRD.
 pub fn planned(
-    desired: &Desired<'_>,
+    release: (&str, &str),
+    owner: Option<&Owner>,
     wanted: &[RawObject],
     kinds: &Kinds,
 ) -> Result<Vec<PlannedObject>, Error> {
-    let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
     let mut objects = Vec::with_capacity(wanted.len());
     for RawObject { gvk, object } in wanted {
         let mapping = kinds.get(gvk).and_then(Option::as_ref);
@@ -166,7 +166,7 @@ pub fn planned(
         };
         let id = id_of(object, gvk, namespaced, release.1);
         let mut body = object.clone();
-        decorate(&mut body, &id, release, desired.owner);
+        decorate(&mut body, &id, release, owner);
         let target = mapping.map(|mapping| target(mapping, &id));
         objects.push(PlannedObject { id, gvk: gvk.clone(), target, body });
     }

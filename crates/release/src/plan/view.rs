@@ -54,6 +54,11 @@ impl<'a> Desired<'a> {
         self
     }
 
+    /// The release's name and namespace.
+    pub(crate) fn id(&self) -> (&'a str, &'a str) {
+        (&self.release.name, &self.release.namespace)
+    }
+
     /// The same, with a description of the user's.
     #[must_use]
     pub fn described(mut self, description: &'a str) -> Self {

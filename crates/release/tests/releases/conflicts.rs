@@ -117,7 +117,7 @@ async fn drift_is_undone_and_an_unchanged_release_costs_no_request() {
     let change = json!({"data": {"k": "by hand"}});
     maps.patch("moved", &PatchParams::default(), &Patch::Merge(&change)).await.expect("changed");
     let which = [config_map_id(&namespace, "gone"), config_map_id(&namespace, "moved")];
-    let repaired = driver.repair(&history, &desired, &which).await.expect("repaired");
+    let repaired = driver.repair(&history, wish.owner.as_ref(), &which).await.expect("repaired");
     assert_eq!((repaired.done, repaired.objects.len()), (Done::Repaired, 2));
     for name in ["gone", "moved"] {
         let map = live(&client, &namespace, "ConfigMap", name).await;
