@@ -24,6 +24,8 @@ CARGO ?= cargo
 TESTARGS ?= --workspace --no-fail-fast
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
+# real: `make demo` deploys to a real node instead; needs root.
+NODE ?= simulated
 
 # --- how the recipes run -------------------------------------------------------
 
@@ -38,11 +40,16 @@ SHELL := /usr/bin/env bash
 DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # A cluster that lives as long as the command behind the dashes.
 LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
+# The same with a real node, and the images for it.
+IMAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/images
+REALCLUSTER := $(DEBUG_DIR)/localcluster run --real-node \
+	$(addprefix --image $(IMAGES)/,operator.tar memcached.tar) --
 SCRIPTS = .ci/run $(wildcard hack/*.sh)
 
 # Puts the pinned tools first on the PATH of the rest of the recipe. In two
 # steps, because a failure inside eval's argument would go unnoticed.
 WITH_TOOLS = tools=$$(hack/tools.sh env) && eval "$$tools"
+WITH_NODE_TOOLS = tools=$$(hack/tools.sh --node env) && eval "$$tools"
 
 ##@ General
 
@@ -54,9 +61,13 @@ help: ## Show this text.
 		| if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9;]*m//g'; fi
 
 .PHONY: demo
-demo: localcluster ## See it work: a cluster of its own, both samples, a scale, the deletion.
+demo: localcluster ## See it work: a cluster of its own, both samples, a scale, the deletion. NODE=real: deployed.
 	$(CARGO) build --bin memcached-operator
-	@$(WITH_TOOLS) && OPERATOR=$(DEBUG_DIR)/memcached-operator $(LOCALCLUSTER) hack/demo.sh
+	@if [ '$(NODE)' = real ]; then \
+		hack/node.sh check && $(WITH_NODE_TOOLS) && hack/with-images.sh $(IMAGES) $(REALCLUSTER) hack/demo.sh; \
+	else \
+		$(WITH_TOOLS) && OPERATOR=$(DEBUG_DIR)/memcached-operator $(LOCALCLUSTER) hack/demo.sh; \
+	fi
 
 .PHONY: dev
 dev: localcluster ## Leave a cluster up, CRDs installed, for your own kubectl. Ctrl-C ends it.
@@ -126,9 +137,26 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 .PHONY: test
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
-	@$(WITH_TOOLS) && set -x && $(CARGO) test $(TESTARGS)
+	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+.PHONY: e2e
+e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).
+	@if missing=$$(hack/node.sh check); then \
+		$(WITH_NODE_TOOLS) && $(CARGO) build --package catamaran-localcluster --bins && \
+			hack/with-images.sh $(IMAGES) $(CARGO) test --test e2e -- --ignored --nocapture; \
+	else echo "e2e: SKIPPED, $$missing"; fi
 
 ##@ Image
+
+# Where the images that the Dockerfile names cannot be had: make docker-build
+# BASE_IMAGE=localhost/catamaran-base BUILDER_IMAGE=localhost/catamaran-builder
+.PHONY: base-image
+base-image: ## Make localhost/catamaran-base from Debian's packages, without any registry.
+	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/images.sh base localhost/catamaran-base
+
+.PHONY: builder-image
+builder-image: ## Make localhost/catamaran-builder of this machine's Rust and Debian's packages.
+	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/images.sh builder localhost/catamaran-builder
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_TOOL).

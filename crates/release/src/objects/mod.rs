@@ -1,11 +1,9 @@
-//! The objects of a release: who they are, whose they are, in which order they come and go.
+//! The objects of a release: who they are and whose they are.
 
 mod identity;
-mod order;
 mod ownership;
 
 pub use identity::{ObjectId, PlannedObject, RawObject, parse_manifest};
 pub(crate) use identity::{id_of, normalised};
-pub use order::uninstall_rank;
 pub(crate) use ownership::policy;
 pub use ownership::{Owner, decorate, is_kept, ownership_problems};

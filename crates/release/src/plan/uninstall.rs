@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use catamaran_chart::Profile;
+use catamaran_chart::manifest::order::by_uninstall;
 use catamaran_cluster::apply::Target;
 use kube::core::GroupVersionKind;
 
 use super::History;
 use super::steps::{Kinds, target};
 use crate::Error;
-use crate::objects::{ObjectId, RawObject, id_of, is_kept, parse_manifest, uninstall_rank};
+use crate::objects::{ObjectId, RawObject, id_of, is_kept, parse_manifest};
 
 /// An object to be taken away, if it is still ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +58,8 @@ pub(crate) fn removals_of<'a>(
         found.entry(id.clone()).or_insert(Removal { id, gvk: gvk.clone(), target, kept });
     }
     let mut removals: Vec<Removal> = found.into_values().collect();
-    removals.sort_by_cached_key(|Removal { id, .. }| {
-        (uninstall_rank(&id.kind), id.kind.clone(), id.clone())
+    removals.sort_by(|Removal { id: a, .. }, Removal { id: b, .. }| {
+        by_uninstall(&a.kind, &b.kind, Profile::Helm43).then_with(|| a.cmp(b))
     });
     removals
 }
