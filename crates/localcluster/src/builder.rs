@@ -12,7 +12,8 @@ use crate::lease::Lease;
 use crate::places::{Meeting, checkout, keep, new_folder};
 use crate::program;
 use crate::protocol::{Command, Info, Spec, Status};
-use crate::tools::{tools, tools_in};
+use crate::real;
+use crate::tools::{has_node_tools, node_tools, tools, tools_in};
 
 /// How long a start may take, on a machine that has other things to do as well.
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -29,7 +30,8 @@ type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 /// What kind of cluster is wanted. From [`LocalCluster::builder`].
 #[derive(Clone)]
 pub struct Builder {
-    nodes: u16,
+    nodes: Option<u16>,
+    real_node: bool,
     audit: bool,
     deadline: Duration,
     linger: Duration,
@@ -42,7 +44,8 @@ pub struct Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: 1,
+            nodes: None,
+            real_node: false,
             audit: false,
             deadline: DEADLINE,
             linger: LINGER,
@@ -53,11 +56,30 @@ impl Builder {
         }
     }
 
-    /// How many simulated nodes; 1 if not said otherwise. With 0, no pod ever runs.
+    /// How many simulated nodes. If not said otherwise: none beside a real one, else 1. Without any
+    /// node, no pod ever runs.
     #[must_use]
     pub fn nodes(mut self, count: u16) -> Self {
-        self.nodes = count;
+        self.nodes = Some(count);
         self
+    }
+
+    /// Adds a real node, called `real-1`, whose containers run on this machine. Images are loaded into
+    /// it ([`RealNode::load_image`]); it reaches no registry. A machine has room for one: the start
+    /// waits up to 5 minutes for that of another cluster to end.
+    ///
+    /// Beside simulated nodes, pods that must run on it say so: `nodeSelector: {type: real}`.
+    /// ([`LocalCluster::real_node_available`] tells beforehand whether the machine can have one.)
+    ///
+    /// [`RealNode::load_image`]: crate::RealNode::load_image
+    #[must_use]
+    pub fn real_node(mut self) -> Self {
+        self.real_node = true;
+        self
+    }
+
+    fn count(&self) -> u16 {
+        self.nodes.unwrap_or(u16::from(!self.real_node))
     }
 
     /// Whether to keep an audit log, which [`LocalCluster::audit`] reads.
@@ -118,8 +140,12 @@ impl Builder {
     /// If the future is dropped before, the cluster ends.
     ///
     /// # Errors
-    /// With the component that did not come up, what it was waited for, and the end of its log.
+    /// With the component that did not come up, what it was waited for, and the end of its log;
+    /// [`Error::RealNode`] if a real node is wanted and impossible here.
     pub async fn start(self) -> Result<LocalCluster> {
+        if self.real_node {
+            blocking(|| real::check().map_err(Error::RealNode)).await?;
+        }
         let (lease, info) = match &self.shared_in {
             None => self.start_own().await?,
             Some(checkout) => self.share(checkout).await?,
@@ -132,13 +158,18 @@ impl Builder {
         let mut lease = blocking(move || {
             // The folder last: what may take long must not leave one behind if we are killed.
             let program = this.find_program()?;
-            let this = Self { tools: Some(this.find_tools()?), ..this };
+            let this = this.with_tools()?;
             let spec = this.spec(new_folder("own")?, None, checkout())?;
             Lease::start(&program, &spec)
         })
         .await?;
-        let info = lease.ready(self.deadline, self.progress()).await?;
+        let info = lease.ready(self.patience(), self.progress()).await?;
         Ok((lease, info))
+    }
+
+    /// How long the supervisor may take: it may have to wait for its turn with the real node.
+    fn patience(&self) -> Duration {
+        self.deadline + if self.real_node { real::PATIENCE } else { Duration::ZERO }
     }
 
     async fn share(&self, checkout: &Path) -> Result<(Lease, Info)> {
@@ -147,7 +178,7 @@ impl Builder {
             let (this, place) = (self.clone(), checkout.to_owned());
             let (mut lease, ours) = blocking(move || this.join_or_start(&place)).await?;
             attempts -= 1;
-            match lease.ready(self.deadline, self.progress()).await {
+            match lease.ready(self.patience(), self.progress()).await {
                 Ok(info) => return Ok((lease, info)),
                 // Not the one we have started: it was already ending when we came. Start anew.
                 Err(Error::Lost { .. }) if !ours && attempts > 0 => {}
@@ -164,14 +195,13 @@ impl Builder {
             return Ok((lease?, false));
         }
         // Before the lock: it may take a dozen minutes, and takes care of itself.
-        let tools = self.find_tools()?;
+        let this = self.clone().with_tools()?;
         let what = || format!("lock {}", meeting.lock.display());
         let lock = fs::File::create(&meeting.lock).map_err(Error::io(what()))?;
         lock.lock().map_err(Error::io(what()))?;
         if let Ok(lease) = Lease::connect(&meeting.socket) {
             return Ok((lease?, false));
         }
-        let this = Self { tools: Some(tools), ..self.clone() };
         let folder = new_folder("shared")?;
         let spec = this.spec(folder, Some(meeting.socket), Some(checkout.to_owned()))?;
         let mut lease = Lease::start(&program, &spec)?;
@@ -187,7 +217,8 @@ impl Builder {
         let build = (file.ino(), file.size(), file.mtime(), file.mtime_nsec());
         let tools =
             self.tools.clone().or_else(|| std::env::var_os("CATAMARAN_TOOLS").map(Into::into));
-        Meeting::new(&(checkout, build, tools, self.nodes, self.audit, self.linger))
+        let nodes = (self.count(), self.real_node);
+        Meeting::new(&(checkout, build, tools, nodes, self.audit, self.linger))
     }
 
     fn spec(
@@ -199,7 +230,9 @@ impl Builder {
         Ok(Spec {
             folder,
             tools: self.find_tools()?,
-            nodes: self.nodes,
+            node_tools: self.find_node_tools()?,
+            nodes: self.count(),
+            real_node: self.real_node,
             audit: self.audit,
             linger: if socket.is_some() { self.linger } else { Duration::ZERO },
             socket,
@@ -216,6 +249,22 @@ impl Builder {
     fn find_tools(&self) -> Result<PathBuf> {
         let tools = self.tools.as_deref().map_or_else(tools, tools_in)?;
         Ok(tools.folder().to_owned())
+    }
+
+    /// Where kubelet and kube-proxy are, if needed. Asked once per process, as they may have to be
+    /// built.
+    fn find_node_tools(&self) -> Result<Option<PathBuf>> {
+        match &self.tools {
+            _ if !self.real_node => Ok(None),
+            Some(folder) if has_node_tools(folder) => Ok(Some(folder.clone())),
+            _ => node_tools().map(Some),
+        }
+    }
+
+    /// With all tools found.
+    fn with_tools(self) -> Result<Self> {
+        self.find_node_tools()?;
+        Ok(Self { tools: Some(self.find_tools()?), ..self })
     }
 
     fn progress(&self) -> impl Fn(&str) + use<> {
@@ -254,7 +303,8 @@ impl Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("nodes", &self.nodes)
+            .field("nodes", &self.count())
+            .field("real_node", &self.real_node)
             .field("audit", &self.audit)
             .field("shared_in", &self.shared_in)
             .finish_non_exhaustive()

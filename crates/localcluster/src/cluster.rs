@@ -21,6 +21,7 @@ use crate::pki::Authority;
 use crate::plane::MASTERS;
 use crate::protocol::{Command, Info};
 use crate::readiness;
+use crate::real::{self, RealNode};
 use crate::tools::{Tools, tools_in};
 
 /// How long a token of a service account is good for, in seconds.
@@ -145,6 +146,19 @@ impl LocalCluster {
     pub fn audit(&self) -> AuditLog {
         let path = self.inner.info.folder.join("audit.log");
         AuditLog::new(self.inner.info.audit.then_some(path))
+    }
+
+    /// The real node, if the cluster was started with one.
+    pub fn real_node(&self) -> Option<&RealNode> {
+        self.inner.info.real_node.as_ref()
+    }
+
+    /// Whether this machine can have a real node. It needs root and some of Debian's packages.
+    ///
+    /// # Errors
+    /// With one sentence that names what is missing, for a test that says why it is skipped.
+    pub fn real_node_available() -> Result<(), String> {
+        real::check()
     }
 
     /// The tools that the cluster was started with, and their peers.

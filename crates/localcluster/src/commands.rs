@@ -5,15 +5,18 @@ use std::fs;
 use std::future::Future;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
-use catamaran_localcluster::{Error, LocalCluster, Result, program_parts};
+use catamaran_localcluster::{Error, LocalCluster, RealNode, Result, program_parts};
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Cluster;
+
+/// How many simulated nodes there are if nobody says otherwise.
+const NODES: u16 = 2;
 
 /// What a shell says for a process that was ended by a signal: this plus the signal's number.
 const SIGNALLED: i32 = 128;
@@ -119,12 +122,22 @@ pub(crate) fn stop() -> Result<ExitCode> {
 
 /// Starts a cluster of our own, and tells how it goes. `None`: interrupted.
 async fn start(cluster: &Cluster, signals: &mut Signals) -> Result<Option<LocalCluster>> {
-    eprintln!("Starting a control plane with {} simulated nodes …", cluster.nodes);
-    let start = LocalCluster::builder()
-        .nodes(cluster.nodes)
+    let real_node = wants_real_node(cluster)?;
+    let nodes = cluster.nodes.unwrap_or(if real_node { 0 } else { NODES });
+    let real = if real_node { "a real and " } else { "" };
+    eprintln!("Starting a control plane with {real}{nodes} simulated nodes …");
+    let builder = LocalCluster::builder()
+        .nodes(nodes)
         .audit(cluster.audit)
-        .on_progress(|text| eprintln!("  {text}"))
-        .start();
+        .on_progress(|text| eprintln!("  {text}"));
+    let builder = if real_node { builder.real_node() } else { builder };
+    let start = async {
+        let started = builder.start().await?;
+        if let Some(node) = started.real_node() {
+            load_images(node, &cluster.image).await?;
+        }
+        Ok(started)
+    };
     tokio::select! {
         started = start => started.map(Some),
         // The lease goes with the future, and the control plane with the lease.
@@ -133,6 +146,36 @@ async fn start(cluster: &Cluster, signals: &mut Signals) -> Result<Option<LocalC
             Ok(None)
         }
     }
+}
+
+/// Whether there is to be a real node: not if it cannot be, and there are others to do without.
+fn wants_real_node(cluster: &Cluster) -> Result<bool> {
+    if !cluster.real_node {
+        return Ok(false);
+    }
+    match LocalCluster::real_node_available() {
+        Ok(()) => Ok(true),
+        Err(why) if cluster.nodes.is_some_and(|count| count > 0) && cluster.image.is_empty() => {
+            eprintln!("{why}; the simulated nodes remain");
+            Ok(false)
+        }
+        Err(why) => Err(Error::RealNode(why)),
+    }
+}
+
+/// Loads images into the real node of a running cluster.
+pub(crate) fn load(archives: &[PathBuf], kubeconfig: &Path) -> Result<ExitCode> {
+    let node = RealNode::of_kubeconfig(kubeconfig)?;
+    block_on(load_images(&node, archives))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn load_images(node: &RealNode, archives: &[PathBuf]) -> Result<()> {
+    for archive in archives {
+        node.load_image(archive).await?;
+        eprintln!("  loaded {}", archive.display());
+    }
+    Ok(())
 }
 
 /// How to use it.

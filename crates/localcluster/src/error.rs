@@ -28,6 +28,9 @@ pub enum Error {
     /// The control plane's programs were not found and could not be built.
     #[error("the control plane's programs are not there: {0}")]
     Tools(String),
+    /// This machine can have no real node. The text is one sentence that names what it lacks.
+    #[error("{0}")]
+    RealNode(String),
     /// The supervisor's program (`localcluster`) was not found and could not be built.
     #[error("cannot build the program `localcluster`: {0}")]
     Program(String),

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::pki::log_file;
 use crate::processes::tail;
 use crate::protocol::{Command as Say, Event, Info, Spec, Status, line};
+use crate::real;
 
 /// How much longer than the supervisor itself we wait for it to come up, or to say that it did not.
 const GRACE: Duration = Duration::from_secs(10);
@@ -194,6 +195,7 @@ impl Listener {
             thread::spawn(move || child.wait());
         }
         if let Some(folder) = self.folder {
+            real::sweep(&folder);
             let _ = fs::remove_dir_all(folder);
         }
     }

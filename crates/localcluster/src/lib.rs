@@ -33,6 +33,7 @@ mod audit;
 mod builder;
 mod cluster;
 mod error;
+mod image;
 mod lease;
 mod namespace;
 mod nodes;
@@ -43,6 +44,7 @@ mod processes;
 mod program;
 mod protocol;
 mod readiness;
+mod real;
 mod supervisor;
 mod tools;
 
@@ -50,8 +52,10 @@ pub use audit::{AuditLog, Mark, Request};
 pub use builder::{Builder, shared};
 pub use cluster::LocalCluster;
 pub use error::{Error, Failure, Result};
+pub use image::Image;
 pub use namespace::Namespace;
 pub use protocol::Status;
+pub use real::RealNode;
 pub use tools::{Tools, tools};
 
 /// For the program `localcluster`; nobody else needs it.

@@ -11,7 +11,8 @@ mod commands;
 
 /// A real Kubernetes control plane with simulated nodes on this machine, in seconds and without root.
 ///
-/// Everything is on loopback and in a temporary folder. Nothing is left when it ends.
+/// Everything is on loopback and in a temporary folder. Nothing is left when it ends. As root, on
+/// Debian, it can have a real node too.
 #[derive(Parser)]
 #[command(name = "localcluster", version, max_term_width = 100)]
 struct Arguments {
@@ -40,6 +41,15 @@ enum Subcommands {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Load images into the real node of the cluster of $KUBECONFIG
+    Load {
+        /// Archives as `docker save` and `buildah push … docker-archive:` write them
+        #[arg(required = true, value_name = "ARCHIVE")]
+        archives: Vec<PathBuf>,
+        /// The kubeconfig, in the cluster's own folder, as `run` sets it
+        #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+        kubeconfig: PathBuf,
+    },
     /// Show the cluster that this checkout's tests share, if it runs
     Status,
     /// End the cluster that this checkout's tests share
@@ -63,9 +73,18 @@ enum Subcommands {
 /// The kind of cluster.
 #[derive(Args)]
 struct Cluster {
-    /// How many simulated nodes
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    nodes: u16,
+    /// How many simulated nodes [default: 2, or 0 beside a real one]
+    #[arg(long, value_name = "N")]
+    nodes: Option<u16>,
+    /// Add a real node: containers, on this machine (needs root and Debian's packages)
+    ///
+    /// If simulated nodes are asked for too and a real one is not possible, the cluster starts without
+    /// it and says so.
+    #[arg(long)]
+    real_node: bool,
+    /// Load an image into the real node (repeatable)
+    #[arg(long, value_name = "ARCHIVE", requires = "real_node")]
+    image: Vec<PathBuf>,
     /// Keep a log of all requests, beside the kubeconfig
     #[arg(long)]
     audit: bool,
@@ -85,6 +104,7 @@ fn run(command: Subcommands) -> catamaran_localcluster::Result<ExitCode> {
     match command {
         Subcommands::Up { cluster, kubeconfig } => commands::up(&cluster, kubeconfig.as_deref()),
         Subcommands::Run { cluster, command } => commands::run(&cluster, &command),
+        Subcommands::Load { archives, kubeconfig } => commands::load(&archives, &kubeconfig),
         Subcommands::Status => commands::status(),
         Subcommands::Stop => commands::stop(),
         Subcommands::Supervise { specification } => {

@@ -1,4 +1,5 @@
-//! The nodes. All are simulated so far: kwok plays the kubelet, as `stages.yaml` tells it.
+//! Simulated nodes (kwok plays the kubelet, as `stages.yaml` tells it), and what proves that nodes of
+//! either kind are of use.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
@@ -14,6 +15,9 @@ pub(crate) const STAGES: &str = include_str!("stages.yaml");
 /// The annotation of a node that kwok is to play.
 pub(crate) const SIMULATED: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
+/// A label of the simulated nodes, as pods may select by it.
+pub(crate) const SIMULATED_LABEL: (&str, &str) = ("type", "kwok");
+
 /// Where the first pod runs: nobody's tests look there.
 const FIRST_POD_NAMESPACE: &str = "kube-system";
 
@@ -23,6 +27,7 @@ pub(crate) async fn create(client: &Client, count: u16) -> Result<()> {
     for number in 0..count {
         let name = format!("node-{number}");
         let (key, value) = SIMULATED;
+        let (label, kind) = SIMULATED_LABEL;
         let room =
             json!({"cpu": "64", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"});
         let node = object(json!({
@@ -33,7 +38,7 @@ pub(crate) async fn create(client: &Client, count: u16) -> Result<()> {
                     "kubernetes.io/hostname": name,
                     "kubernetes.io/os": "linux",
                     "kubernetes.io/arch": "amd64",
-                    "type": "kwok",
+                    label: kind,
                 },
             },
             "status": {"allocatable": room, "capacity": room},
@@ -46,12 +51,12 @@ pub(crate) async fn create(client: &Client, count: u16) -> Result<()> {
     Ok(())
 }
 
-/// Until all nodes are ready, and nothing keeps pods from them.
-pub(crate) async fn ready(client: &Client, count: u16) -> Result<()> {
+/// Until so many nodes with a label are ready, and nothing keeps pods from them.
+pub(crate) async fn ready(client: &Client, label: (&str, &str), count: u16) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
+    let those = ListParams::default().labels(&format!("{}={}", label.0, label.1));
     loop {
-        let list =
-            nodes.list(&ListParams::default()).await.map_err(Error::api("list the nodes"))?;
+        let list = nodes.list(&those).await.map_err(Error::api("list the nodes"))?;
         if list.iter().filter(|node| is_ready(node)).count() >= usize::from(count) {
             return Ok(());
         }
@@ -65,15 +70,17 @@ fn is_ready(node: &Node) -> bool {
     !tainted && conditions.into_iter().any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
-/// Runs a pod through admission, scheduler and node, and takes it away again.
-pub(crate) async fn first_pod(client: &Client) -> Result<()> {
+/// Runs a pod of `image` through admission, scheduler and a node with a label, and takes it away
+/// again.
+pub(crate) async fn first_pod(client: &Client, label: (&str, &str), image: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), FIRST_POD_NAMESPACE);
     let name = "localcluster-first-pod";
     let pod = object(json!({
         "metadata": {"name": name},
         "spec": {
             "automountServiceAccountToken": false,
-            "containers": [{"name": "pause", "image": "pause"}],
+            "nodeSelector": {label.0: label.1},
+            "containers": [{"name": "pause", "image": image}],
         },
     }))?;
     pods.create(&PostParams::default(), &pod).await.map_err(Error::api("create the first pod"))?;

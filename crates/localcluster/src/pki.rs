@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 const AUTHORITY: &str = "catamaran-localcluster";
 
 /// The first address of the Services' range: `kubernetes.default` as pods see it.
-const SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+pub(crate) const SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
 /// A certificate with its key, both as PEM.
 pub(crate) struct Identity {
@@ -55,17 +55,30 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(authority_params(), key), certificate })
     }
 
-    /// A serving certificate for the API server, by every name it is called by.
-    pub(crate) fn server(&self) -> Result<Identity> {
+    /// A serving certificate for the API server, by every name it is called by, and by its
+    /// `advertised` address.
+    pub(crate) fn server(&self, advertised: Option<Ipv4Addr>) -> Result<Identity> {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-        let mut params = CertificateParams::new(names.map(String::from))
-            .map_err(Error::certificate("kube-apiserver"))?;
-        for address in [Ipv4Addr::LOCALHOST, SERVICE_IP] {
-            params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(address)));
+        let addresses: Vec<_> =
+            [Ipv4Addr::LOCALHOST, SERVICE_IP].into_iter().chain(advertised).collect();
+        self.serving("kube-apiserver", &names, &addresses)
+    }
+
+    /// A serving certificate for one who is reached by these names and addresses.
+    pub(crate) fn serving(
+        &self,
+        subject: &str,
+        names: &[&str],
+        addresses: &[Ipv4Addr],
+    ) -> Result<Identity> {
+        let names: Vec<_> = names.iter().copied().map(String::from).collect();
+        let mut params = CertificateParams::new(names).map_err(Error::certificate(subject))?;
+        for address in addresses {
+            params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(*address)));
         }
-        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.distinguished_name.push(DnType::CommonName, subject);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.sign("kube-apiserver", params)
+        self.sign(subject, params)
     }
 
     /// A certificate that makes its holder `user`, a member of `groups` (at most two).

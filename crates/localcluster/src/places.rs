@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::access::digest;
 use crate::error::{Error, Result};
+use crate::real;
 use crate::supervisor::LOCK;
 
 /// A folder without a lock that is this old is of a start that never came to locking it.
@@ -87,6 +88,7 @@ fn sweep(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() && is_abandoned(&path) {
+            real::sweep(&path);
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -1,7 +1,7 @@
 //! The control plane: which programs with which arguments, started in which order.
 //!
 //! Everything listens on loopback or on a socket in the cluster's folder; only the API server has a
-//! port.
+//! port. A real node has a way in ([`real`]).
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use tokio::time::timeout;
 
 use crate::access::{self, Access, Credential};
 use crate::error::{Error, Failure, Result};
@@ -20,6 +21,7 @@ use crate::pki::{self, Authority};
 use crate::processes::Processes;
 use crate::protocol::{Info, Spec};
 use crate::readiness;
+use crate::real;
 
 /// The group whose members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
@@ -76,8 +78,8 @@ impl Port {
 
 /// One start of a control plane.
 pub(crate) struct Plane<'a> {
-    spec: &'a Spec,
-    processes: &'a Processes,
+    pub(crate) spec: &'a Spec,
+    pub(crate) processes: &'a Processes,
     step: &'a RefCell<Step>,
     progress: &'a dyn Fn(String),
     begun: Instant,
@@ -87,6 +89,8 @@ pub(crate) struct Plane<'a> {
 pub(crate) struct Started {
     pub(crate) info: Info,
     pub(crate) client: kube::Client,
+    // To be dropped before the folder is removed.
+    _real_node: Option<real::Node>,
     _port: Port,
 }
 
@@ -100,11 +104,24 @@ impl<'a> Plane<'a> {
         Self { spec, processes, step, progress, begun: Instant::now() }
     }
 
-    /// Starts everything and waits until it is of use.
+    /// Starts everything and waits until it is of use, or the deadline is over.
     ///
     /// The processes are in `processes` as soon as they run; to give up, drop the future and end
     /// them.
     pub(crate) async fn start(&self) -> Result<Started> {
+        let mut claim = None;
+        if self.spec.real_node {
+            self.at("node", "this machine's room for a real node");
+            claim = Some(real::Claim::wait(|text| self.done(text)).await?);
+        }
+        let after = self.spec.deadline;
+        timeout(after, self.start_with(claim)).await.map_err(|_| Error::Deadline {
+            waiting_for: self.step.borrow().waiting_for.clone(),
+            after,
+        })?
+    }
+
+    async fn start_with(&self, claim: Option<real::Claim>) -> Result<Started> {
         let port = Port::reserve()?;
         let server = format!("https://127.0.0.1:{}", port.number);
         let authority = self.write_files(&server)?;
@@ -113,6 +130,11 @@ impl<'a> Plane<'a> {
         self.etcd()?;
         self.api_server(port.number)?;
         let client = Self::client(&authority, &server)?;
+        let mut real_node = None;
+        if let Some(claim) = claim {
+            // Meanwhile, because the API server takes longer.
+            real_node = Some(real::Node::prepare(self, claim, &authority, port.number).await?);
+        }
         self.at("kube-apiserver", "/readyz");
         let version = readiness::api_server(&client).await;
         self.done(&format!("API server {version} is ready"));
@@ -123,6 +145,10 @@ impl<'a> Plane<'a> {
         self.scheduler()?;
         self.kwok()?;
         nodes::create(&client, self.spec.nodes).await?;
+        let mut description = None;
+        if let Some(node) = &mut real_node {
+            description = Some(node.join(self, port.number).await?);
+        }
 
         self.at("kube-controller-manager", "the default service accounts");
         readiness::service_account(&client, "default").await?;
@@ -130,14 +156,7 @@ impl<'a> Plane<'a> {
         self.done("controller-manager is at work");
         self.at("kube-apiserver", "discovery of all APIs");
         readiness::discovery(&client).await;
-        self.at("kwok", "the nodes to be ready");
-        nodes::ready(&client, self.spec.nodes).await?;
-        self.done(&format!("{} simulated nodes are ready", self.spec.nodes));
-        if self.spec.nodes > 0 {
-            self.at("kube-scheduler", "a first pod to be scheduled and to run");
-            nodes::first_pod(&client).await?;
-            self.done("a first pod was scheduled, ran and is gone");
-        }
+        self.first_pods(&client, real_node.as_ref()).await?;
 
         let info = Info {
             folder: self.spec.folder.clone(),
@@ -146,8 +165,32 @@ impl<'a> Plane<'a> {
             version,
             audit: self.spec.audit,
             supervisor: std::process::id(),
+            real_node: description,
         };
-        Ok(Started { info, client, _port: port })
+        Ok(Started { info, client, _real_node: real_node, _port: port })
+    }
+
+    /// Until nodes are ready and have run a pod.
+    async fn first_pods(&self, client: &kube::Client, real_node: Option<&real::Node>) -> Result<()> {
+        let count = self.spec.nodes;
+        if count > 0 {
+            self.at("kwok", "the nodes to be ready");
+            nodes::ready(client, nodes::SIMULATED_LABEL, count).await?;
+            self.done(&format!("{count} simulated nodes are ready"));
+            self.at("kube-scheduler", "a first pod to be scheduled and to run");
+            nodes::first_pod(client, nodes::SIMULATED_LABEL, "pause").await?;
+            self.done("a first pod was scheduled, ran and is gone");
+        }
+        if let Some(node) = real_node {
+            self.at("kubelet", "the real node to be ready");
+            nodes::ready(client, real::LABEL, 1).await?;
+            self.done("the real node is ready");
+            node.routes(self).await;
+            self.at("kubelet", "a first pod to run on the real node");
+            nodes::first_pod(client, real::LABEL, real::PAUSE).await?;
+            self.done("a first pod ran on the real node and is gone");
+        }
+        Ok(())
     }
 
     /// What happened, from what the start was busy with.
@@ -161,11 +204,13 @@ impl<'a> Plane<'a> {
         }
     }
 
-    fn at(&self, component: &'static str, waiting_for: &str) {
+    /// Tells what the start is busy with from now on.
+    pub(crate) fn at(&self, component: &'static str, waiting_for: &str) {
         *self.step.borrow_mut() = Step { component, waiting_for: waiting_for.into() };
     }
 
-    fn done(&self, what: &str) {
+    /// Tells a person what has been done.
+    pub(crate) fn done(&self, what: &str) {
         (self.progress)(format!("{:5.1} s  {what}", self.begun.elapsed().as_secs_f64()));
     }
 
@@ -181,8 +226,13 @@ impl<'a> Plane<'a> {
         }
         let folder = self.path("pki");
         let authority = Authority::create(&folder)?;
-        pki::store(&folder, "server", &authority.server()?)?;
+        let advertised = self.spec.real_node.then(real::advertised);
+        pki::store(&folder, "server", &authority.server(advertised)?)?;
         pki::service_account_keys(&folder)?;
+        if self.spec.real_node {
+            let kubelets_peer = authority.client("kube-apiserver-kubelet-client", &[MASTERS])?;
+            pki::store(&folder, "kubelet-client", &kubelets_peer)?;
+        }
         for (user, groups, file) in [
             ("admin", &[MASTERS][..], "kubeconfig"),
             ("kwok", &[MASTERS], "conf/kwok.kubeconfig"),
@@ -213,7 +263,7 @@ impl<'a> Plane<'a> {
     fn spawn(&self, name: &'static str, flags: &[(&str, &str)]) -> Result<()> {
         let arguments =
             flags.iter().map(|(flag, value)| OsString::from(format!("--{flag}={value}"))).collect();
-        self.processes.spawn(name, &self.spec.tools.join(name), arguments)
+        self.processes.spawn(name, &self.spec.tools.join(name), arguments).map(drop)
     }
 
     fn etcd(&self) -> Result<()> {
@@ -245,24 +295,41 @@ impl<'a> Plane<'a> {
         let mut flags = vec![
             ("etcd-servers", ETCD),
             ("bind-address", "127.0.0.1"),
-            ("advertise-address", "127.0.0.1"),
             ("secure-port", &port),
             ("permit-port-sharing", "true"),
             ("client-ca-file", &authority),
             ("tls-cert-file", &certificate),
             ("tls-private-key-file", &key),
-            ("authorization-mode", "RBAC"),
             // Shows a right on finalizers that is missing, as OpenShift would.
             ("enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),
             ("service-account-issuer", "https://kubernetes.default.svc"),
             ("service-account-signing-key-file", &signing),
             ("service-account-key-file", &verifying),
-            ("service-cluster-ip-range", "10.96.0.0/16"),
-            // Nobody reaches a loopback address through a Service.
-            ("endpoint-reconciler-type", "none"),
+            ("service-cluster-ip-range", real::SERVICES),
             ("allow-privileged", "true"),
             ("profiling", "false"),
         ];
+        let advertised = real::advertised().to_string();
+        let (client_certificate, client_key) = (pki("kubelet-client.crt"), pki("kubelet-client.key"));
+        flags.extend(if self.spec.real_node {
+            vec![
+                ("authorization-mode", "Node,RBAC"),
+                // Not where it listens, but where the node finds it.
+                ("advertise-address", advertised.as_str()),
+                ("endpoint-reconciler-type", "lease"),
+                ("kubelet-preferred-address-types", "InternalIP"),
+                ("kubelet-certificate-authority", &authority),
+                ("kubelet-client-certificate", &client_certificate),
+                ("kubelet-client-key", &client_key),
+            ]
+        } else {
+            vec![
+                ("authorization-mode", "RBAC"),
+                ("advertise-address", "127.0.0.1"),
+                // Nobody reaches a loopback address through a Service.
+                ("endpoint-reconciler-type", "none"),
+            ]
+        });
         let (policy, log) = (text(&self.path("conf/audit.yaml")), text(&self.path("audit.log")));
         if self.spec.audit {
             flags.extend([

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::error::{Error, Result};
 use crate::pki::log_file;
+use crate::real::search_path;
 
 /// How many lines of a log an error shows.
 const TAIL_LINES: usize = 20;
@@ -38,13 +39,13 @@ impl Processes {
         Self { folder: folder.to_owned(), running: RefCell::default() }
     }
 
-    /// Starts `program`, called `name` in errors and for its log.
+    /// Starts `program`, called `name` in errors and for its log. Says its process id.
     pub(crate) fn spawn(
         &self,
         name: &'static str,
         program: &Path,
         arguments: Vec<OsString>,
-    ) -> Result<()> {
+    ) -> Result<u32> {
         let log = log_file(&self.log(name))?;
         let errors = log.try_clone().map_err(Error::io(format!("open the log of {name}")))?;
         // Ourselves by this name, because our file may have been replaced since we were started.
@@ -54,7 +55,7 @@ impl Processes {
             .args(arguments)
             // Nothing of the user's settings (KUBECONFIG, GODEBUG, proxies) may change a cluster.
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", search_path())
             .env("HOME", &self.folder)
             .env("TMPDIR", &self.folder)
             .current_dir(&self.folder)
@@ -63,8 +64,9 @@ impl Processes {
             .stderr(errors)
             .spawn()
             .map_err(Error::io(format!("start {name}")))?;
+        let id = child.id();
         self.running.borrow_mut().push(Running { name, child });
-        Ok(())
+        Ok(id)
     }
 
     /// One that has ended although nobody asked it to.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
+use crate::real::RealNode;
 
 /// What to start, given to `localcluster supervise`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,6 +20,10 @@ pub(crate) struct Spec {
     pub(crate) tools: PathBuf,
     /// How many simulated nodes.
     pub(crate) nodes: u16,
+    /// Whether there is a real node too.
+    pub(crate) real_node: bool,
+    /// Where kubelet and kube-proxy are, if not with the other tools.
+    pub(crate) node_tools: Option<PathBuf>,
     /// Whether an audit log is kept.
     pub(crate) audit: bool,
     /// Where others may come for a lease; `None`: the first one is the only one.
@@ -73,6 +78,7 @@ pub(crate) struct Info {
     pub(crate) audit: bool,
     /// The supervisor's process id.
     pub(crate) supervisor: u32,
+    pub(crate) real_node: Option<RealNode>,
 }
 
 /// A running cluster, as `localcluster status` shows it.

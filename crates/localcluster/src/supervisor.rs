@@ -165,6 +165,8 @@ impl<'a> Supervisor<'a> {
             eprintln!("{failure}");
             self.tell(&Event::Failed(failure));
         }
+        // While its folder is there, and before its outermost process ends without a word.
+        drop(self.started.take());
         processes.end();
         if !self.spec.keep {
             // Nothing else can be done about it if it fails; the next start sweeps.
@@ -206,14 +208,14 @@ impl<'a> Supervisor<'a> {
             let _ = news.send(text);
         };
         let plane = Plane::new(self.spec, processes, &step, &report);
-        let mut start = Box::pin(timeout(self.spec.deadline, plane.start()));
+        let mut start = Box::pin(plane.start());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let Signals { child, interrupt, terminate, hangup } = &mut self.signals;
             tokio::select! {
                 result = &mut start, if self.started.is_none() => match result {
-                    Ok(Ok(started)) => {
+                    Ok(started) => {
                         while let Ok(text) = progress.try_recv() {
                             self.tell(&Event::Progress(text));
                         }
@@ -221,11 +223,7 @@ impl<'a> Supervisor<'a> {
                         self.started = Some(started);
                         step.replace(Step { component: "", waiting_for: "the next lease".into() });
                     }
-                    Ok(Err(error)) => return End::Broken(plane.failure(&error)),
-                    Err(_) => return End::Broken(plane.failure(&Error::Deadline {
-                        waiting_for: step.borrow().waiting_for.clone(),
-                        after: self.spec.deadline,
-                    })),
+                    Err(error) => return End::Broken(plane.failure(&error)),
                 },
                 Some(text) = progress.recv() => self.tell(&Event::Progress(text)),
                 Some(message) = self.inbox.recv() => if self.hear(message, processes) {

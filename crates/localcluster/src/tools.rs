@@ -91,9 +91,26 @@ pub fn tools() -> Result<Tools> {
     }
     let folder = match env::var_os(VARIABLE) {
         Some(folder) => folder.into(),
-        None => search()?,
+        None => search(&["path"])?,
     };
     Ok(found.insert(Tools { folder }.check()?).clone())
+}
+
+/// The folder with kubelet and kube-proxy: as [`tools`], which it need not be, because few need them.
+pub(crate) fn node_tools() -> Result<PathBuf> {
+    static FOUND: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut found = FOUND.lock().map_err(|_| Error::Tools("an earlier search panicked".into()))?;
+    if let Some(folder) = found.as_ref() {
+        return Ok(folder.clone());
+    }
+    let named = env::var_os(VARIABLE).map(PathBuf::from).filter(|folder| has_node_tools(folder));
+    let folder = named.map_or_else(|| search(&["--node", "path"]), Ok)?;
+    Ok(found.insert(folder).clone())
+}
+
+/// Whether a folder has what a real node needs.
+pub(crate) fn has_node_tools(folder: &Path) -> bool {
+    ["kubelet", "kube-proxy"].iter().all(|name| folder.join(name).is_file())
 }
 
 /// As [`tools`], for a folder that the caller knows.
@@ -101,7 +118,8 @@ pub(crate) fn tools_in(folder: &Path) -> Result<Tools> {
     Tools { folder: folder.to_owned() }.check()
 }
 
-fn search() -> Result<PathBuf> {
+/// Asks `hack/tools.sh`.
+fn search(arguments: &[&str]) -> Result<PathBuf> {
     let root = checkout().ok_or_else(|| {
         Error::Tools(format!("the checkout is gone; set ${VARIABLE} to their folder"))
     })?;
@@ -110,7 +128,7 @@ fn search() -> Result<PathBuf> {
         Error::Tools(format!("{} failed: {error}", script.display()))
     };
     let mut child = Command::new(&script)
-        .arg("path")
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

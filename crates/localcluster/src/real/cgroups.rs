@@ -25,6 +25,18 @@ pub(super) fn name(folder: &Path) -> String {
     format!("{PREFIX}{cluster}")
 }
 
+/// Creates the groups of the cluster in `folder`, in each hierarchy, because kubelet expects its root
+/// to be there.
+pub(super) fn create(folder: &Path) {
+    let mount = Path::new(MOUNT);
+    let only = mount.join("cgroup.controllers").exists();
+    let hierarchies = if only { vec![mount.to_owned()] } else { folders(mount) };
+    for hierarchy in hierarchies {
+        // Where it fails, kubelet says so, and why.
+        let _ = fs::create_dir(hierarchy.join(name(folder)));
+    }
+}
+
 /// Removes the groups of the cluster in `folder`, as soon as its processes have left them.
 pub(super) fn remove(folder: &Path) {
     let name = name(folder);
