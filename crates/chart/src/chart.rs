@@ -57,6 +57,15 @@ impl Chart {
         self.metadata.kind.eq_ignore_ascii_case("library")
     }
 
+    /// The same chart, and those in it, without `values.schema.json`: whatever the values, they
+    /// are accepted (`--skip-schema-validation`).
+    #[must_use]
+    pub fn without_schemas(mut self) -> Self {
+        self.schema = None;
+        self.dependencies = self.dependencies.into_iter().map(Self::without_schemas).collect();
+        self
+    }
+
     /// The files of `crds/` of this chart and of all charts in it, parents first.
     pub fn crds(&self) -> Vec<Crd> {
         let mut found = Vec::new();
@@ -65,15 +74,19 @@ impl Chart {
     }
 
     fn collect_crds(&self, path: &str, found: &mut Vec<Crd>) {
+        self.own_crds(path, found);
+        for child in &self.dependencies {
+            child.collect_crds(&format!("{path}/charts/{}", child.name()), found);
+        }
+    }
+    /// Those of this chart alone, which lies at `path`.
+    pub(crate) fn own_crds(&self, path: &str, found: &mut Vec<Crd>) {
         let own = self.files.iter().filter(|f| f.name.starts_with("crds/") && is_manifest(&f.name));
         found.extend(own.map(|f| Crd {
             name: f.name.clone(),
             source: format!("{path}/{}", f.name),
             data: f.data.clone(),
         }));
-        for child in &self.dependencies {
-            child.collect_crds(&format!("{path}/charts/{}", child.name()), found);
-        }
     }
 }
 

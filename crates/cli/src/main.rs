@@ -1,8 +1,14 @@
 //! `catamaran`: the operator for people who only have charts, and the tools around it.
 
+mod context;
+mod template;
+
+use std::process::ExitCode;
+
 use anyhow::Result;
 use catamaran_operator::{Manager, Options};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use template::TemplateArgs;
 
 /// Helm charts and Rust reconcilers as operators
 #[derive(Parser)]
@@ -24,6 +30,7 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    Template(Box<TemplateArgs>),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -39,12 +46,20 @@ A watches.yaml:
     chart: helm-charts/memcached";
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    match Cli::parse().command {
+async fn main() -> Result<ExitCode> {
+    match parse().command {
         Command::Run { options } => {
             options.init_logging().map_err(anyhow::Error::msg)?;
             Manager::new("catamaran", options).run().await?;
+            Ok(ExitCode::SUCCESS)
         }
+        Command::Template(args) => Ok(template::run(&args, context::namespace)),
     }
-    Ok(())
+}
+
+/// What was asked for; ends the process where that is help, or nothing that can be done.
+fn parse() -> Cli {
+    let command = Cli::command().mut_subcommand("template", template::with_helms_manners);
+    let asked = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    asked.unwrap_or_else(|error| template::exit_with_usage(&error))
 }

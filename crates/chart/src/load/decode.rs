@@ -16,13 +16,14 @@ pub(super) fn values_into(chart: &mut Chart, file: &RawFile) -> Result<(), LoadE
     Ok(())
 }
 
-fn read(data: &[u8]) -> Result<Map<String, Value>, String> {
+/// One document, as a table; numbers are floats.
+pub(crate) fn read(data: &[u8]) -> Result<Map<String, Value>, String> {
     gojson::object(gojson::parse(data, Numbers::Float64)?, "map[string]interface {}")
 }
 
 /// Splits at lines that hold nothing but `---` and a comment, as Kubernetes'
 /// YAML reader does. A marker before any content belongs to what follows it.
-fn documents(text: &str) -> Vec<String> {
+pub(crate) fn documents(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut current = String::new();
     for line in text.split_inclusive('\n') {

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::base_name;
+pub(crate) use decode::{documents, read as read_values};
+
 use crate::{Chart, File, LoadError};
 
 /// The largest file of a chart, as Helm 3.18 has it: 5 MiB.
@@ -98,6 +100,11 @@ impl Chart {
         let files = archive::read(bytes, &mut account)?;
         assemble(files, &mut account, 0)
     }
+}
+
+/// Go's `filepath.Match`; false for a pattern that is none.
+pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
+    glob::matches(pattern, name).unwrap_or(false)
 }
 
 /// Puts each file in its place, as Helm's `LoadFiles` does.

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use head::Head;
 pub use split::split;
 
-use crate::{ManifestError, Profile, gojson};
+use crate::{Crd, ManifestError, Profile, gojson};
 use hooks::Role;
 
 /// One document that belongs to the release.
@@ -59,6 +59,9 @@ pub struct Rendered {
     pub manifests: Vec<Manifest>,
     /// The hooks in install order of their kinds, all events mixed.
     pub hooks: Vec<Hook>,
+    /// The files of `crds/` of the charts that take part. Not templated, and no part of the
+    /// manifest.
+    pub crds: Vec<Crd>,
     /// NOTES.txt.
     pub notes: String,
     /// What Helm would have said on stderr, such as values that do not fit.
@@ -138,6 +141,12 @@ impl Rendered {
 
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether the path of a template inside its chart is meant by what follows `--show-only`: a
+/// shell's pattern, in which stars stop at slashes.
+pub fn path_matches(pattern: &str, path: &str) -> bool {
+    crate::load::glob_matches(pattern, path)
 }
 
 fn push_document(text: &mut String, source: &str, content: &str) {

@@ -9,7 +9,7 @@ use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, objects, values_type};
 use crate::values::{self, Node, Prepared};
-use crate::{Chart, ManifestError, Profile, RenderError, Rendered};
+use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered};
 
 const NOTES: &str = "NOTES.txt";
 
@@ -179,7 +179,7 @@ fn add_chart<'c>(
     values: &Value,
     collected: &mut Collected<'c>,
 ) -> Value {
-    let path = parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name));
+    let path = path_of(node, parent);
     let heap = &mut ctx.heap;
     let subcharts = heap.new_map();
     let data = heap.new_map_of(values_type::type_of(shared.profile));
@@ -266,10 +266,23 @@ fn finish(
     files.retain(|name, _| !name.ends_with(NOTES));
     let mut rendered = Rendered::from_files(&files, profile)?;
     rendered.notes = notes.unwrap_or_default();
+    add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();
     warnings.append(&mut rendered.warnings);
     rendered.warnings = warnings;
     Ok(rendered)
+}
+
+/// The CRDs of the charts that take part, parents first.
+fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
+    let path = path_of(node, parent);
+    node.chart.own_crds(&path, found);
+    node.children.iter().for_each(|child| add_crds(child, Some(&path), found));
+}
+
+/// `parent/charts/sub`
+fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
+    parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name))
 }
 
 /// Parses the templates of all charts, as if every one took part.
@@ -289,7 +302,7 @@ fn every_source<'c>(
     data: catamaran_gotemplate::Map,
     collected: &mut Collected<'c>,
 ) {
-    let path = parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name));
+    let path = path_of(node, parent);
     for child in &node.children {
         every_source(child, Some(&path), data, collected);
     }

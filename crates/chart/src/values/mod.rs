@@ -4,8 +4,10 @@ mod coalesce;
 mod dependencies;
 mod guard;
 mod schema;
+pub mod strvals;
 pub(crate) mod tables;
 mod tree;
+mod user;
 
 use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
 use catamaran_sprig::semver::{Constraint, Version};
@@ -14,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
 pub(crate) use tree::Node;
+pub use user::{merge, read_file, read_json};
 
 /// The user's values merged over the chart's defaults and its subcharts', as
 /// `.Values` holds them and `helm get values --all` prints them.

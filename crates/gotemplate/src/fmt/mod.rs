@@ -1,7 +1,8 @@
 //! Go's package fmt, as far as templates reach it.
 //!
 //! All functions are bounded: in depth ([`crate::MAX_VALUE_DEPTH`]) and by the memory that the
-//! rendering's budget has left. An address (`%p`, a function, a pointer inside a list) is an error.
+//! rendering's budget has left. An address (`%p`, a function, a pointer inside a list) is
+//! always printed as the same one.
 
 mod float;
 mod print;

@@ -1,0 +1,134 @@
+//! What is printed or written of a rendering.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use catamaran_chart::manifest::{path_matches, split};
+use catamaran_chart::{Hook, Rendered};
+
+use super::args::TemplateArgs;
+use super::go_error;
+
+/// Byte for byte what `helm template` prints.
+pub(super) fn print(
+    args: &TemplateArgs,
+    name: &str,
+    rendered: &Rendered,
+    out: &mut impl Write,
+) -> Result<()> {
+    let mut text = match &args.output_dir {
+        None => manifest(args, rendered),
+        Some(folder) => write_files(args, folder, name, rendered, out)?,
+    };
+    if args.output_dir.is_none() {
+        for hook in hooks(args, rendered) {
+            push(&mut text, &hook.path, &hook.manifest);
+        }
+    }
+    if !args.show_only.is_empty() {
+        text = only(args, &text)?;
+    }
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+fn manifest(args: &TemplateArgs, rendered: &Rendered) -> String {
+    let mut text = String::new();
+    if args.include_crds {
+        for crd in &rendered.crds {
+            push(&mut text, &crd.source, &String::from_utf8_lossy(&crd.data));
+        }
+    }
+    text.push_str(&rendered.manifest_text());
+    format!("{}\n", text.trim())
+}
+
+fn hooks<'r>(args: &TemplateArgs, rendered: &'r Rendered) -> impl Iterator<Item = &'r Hook> {
+    let (none, no_tests) = (args.no_hooks, args.skip_tests);
+    let is_test = |hook: &Hook| hook.events.iter().any(|event| event == "test");
+    rendered.hooks.iter().filter(move |hook| !none && !(no_tests && is_test(hook)))
+}
+
+fn push(text: &mut String, source: &str, content: &str) {
+    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
+        text.push_str(part);
+    }
+}
+
+/// The documents whose template is asked for, pattern after pattern.
+fn only(args: &TemplateArgs, text: &str) -> Result<String> {
+    let documents = split(text, args.profile);
+    let mut shown = String::new();
+    for pattern in &args.show_only {
+        let mut found = documents
+            .iter()
+            .filter(|document| path_of(document).is_some_and(|path| path_matches(pattern, path)))
+            .peekable();
+        if found.peek().is_none() {
+            bail!("could not find template {pattern} in chart");
+        }
+        for document in found {
+            for part in ["---\n", document, "\n"] {
+                shown.push_str(part);
+            }
+        }
+    }
+    Ok(shown)
+}
+
+/// The template's path inside its chart.
+fn path_of(document: &str) -> Option<&str> {
+    document.lines().find_map(|line| {
+        let (_, source) = line.split_once("# Source: ")?;
+        let (chart, path) = source.split_once('/')?;
+        (!chart.is_empty() && !path.is_empty()).then_some(path)
+    })
+}
+
+/// Writes each document into the file of its template; what is left to print is an empty line.
+fn write_files(
+    args: &TemplateArgs,
+    folder: &Path,
+    name: &str,
+    rendered: &Rendered,
+    out: &mut impl Write,
+) -> Result<String> {
+    let inside = if args.release_name { folder.join(name) } else { folder.to_owned() };
+    let mut written = Vec::new();
+    let mut write = |folder: &Path, source: &str, content: &str, more: bool| -> Result<()> {
+        let path = PathBuf::from(format!("{}/{source}", folder.display()));
+        let more = more || written.contains(&path);
+        append(&path, source, content, more)?;
+        writeln!(out, "wrote {}", path.display())?;
+        written.push(path);
+        Ok(())
+    };
+    for crd in rendered.crds.iter().filter(|_| args.include_crds) {
+        write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)?;
+    }
+    for manifest in &rendered.manifests {
+        write(&inside, &manifest.source, &manifest.content, false)?;
+    }
+    for hook in hooks(args, rendered) {
+        // As in Helm: a hook's file that is there is from now, or from long ago.
+        write(&inside, &hook.path, &hook.manifest, inside.join(&hook.path).exists())?;
+    }
+    Ok("\n".to_owned())
+}
+
+fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
+    let fault =
+        |error: std::io::Error| anyhow!(go_error("open", &path.display().to_string(), &error));
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .map_err(|error| anyhow!(go_error("mkdir", &folder.display().to_string(), &error)))?;
+    }
+    let mut options = OpenOptions::new();
+    let options =
+        if more { options.append(true) } else { options.write(true).truncate(true).create(true) };
+    let mut file = options.open(path).map_err(fault)?;
+    let mut text = String::new();
+    push(&mut text, source, content);
+    file.write_all(text.as_bytes()).map_err(fault)
+}

@@ -1,0 +1,47 @@
+//! Mistakes on the command line, in the words of helm's.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Prints what is wrong and ends the process: as helm does with code 1 for `template`, as clap does
+/// with code 2 for the other commands. Also prints help.
+pub(crate) fn exit(error: &clap::Error) -> ! {
+    let is_template = std::env::args().nth(1).is_some_and(|first| first == "template");
+    match text(error) {
+        Some(text) if is_template => {
+            eprintln!("Error: {text}");
+            std::process::exit(1)
+        }
+        _ => error.exit(),
+    }
+}
+
+fn text(error: &clap::Error) -> Option<String> {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.as_str(),
+        _ => "",
+    };
+    // Without the placeholder of its value: `--set <LINE>`.
+    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.as_str(),
+        _ => "",
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => Some(match flag.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => {
+                let first: String = letters.chars().take(1).collect();
+                format!("unknown shorthand flag: '{first}' in {flag}")
+            }
+            _ => format!("unknown flag: {flag}"),
+        }),
+        ErrorKind::InvalidValue if value.is_empty() => {
+            Some(format!("flag needs an argument: {flag}"))
+        }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let why = std::error::Error::source(error)
+                .map_or_else(|| "no such value".to_owned(), ToString::to_string);
+            Some(format!("invalid argument {value:?} for \"{flag}\" flag: {why}"))
+        }
+        _ => None,
+    }
+}
