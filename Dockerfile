@@ -15,13 +15,15 @@ RUN mkdir src && echo 'fn main() {}' > src/main.rs && \
     cargo build --release --locked --bin memcached-operator && \
     rm -r src
 COPY src src
-# cargo goes by the time of a file, and the empty main.rs was younger.
+# cargo goes by the time of a file, and the empty main.rs was younger. The copy
+# is for builds that mount a volume at target/, which belongs to no layer.
 RUN touch src/main.rs && \
-    cargo build --release --locked --bin memcached-operator
+    cargo build --release --locked --bin memcached-operator && \
+    cp target/release/memcached-operator /
 
 FROM ${BASE_IMAGE}
 WORKDIR /opt/operator
-COPY --from=builder /src/target/release/memcached-operator ./
+COPY --from=builder /memcached-operator ./
 COPY watches.yaml ./
 COPY helm-charts helm-charts
 # By number, so that runAsNonRoot can be checked: distroless' user nonroot.

@@ -3,16 +3,21 @@
 # The inside of `make demo`: runs with KUBECONFIG and PATH of a cluster, plays
 # the tutorial on it with a running operator, and shows what happens while it
 # happens. Each step is checked: the exit status is 0 only if all of it went as
-# told. OPERATOR is the operator's binary.
+# told. OPERATOR is the operator's binary; without it, the operator is deployed
+# as a pod, from the image that hack/with-images.sh has made (NODE=real).
 
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${KUBECONFIG:?is not set: start this with make demo}"
-: "${OPERATOR:?is not set: start this with make demo}"
+OPERATOR=${OPERATOR:-}
+IMAGE=${CATAMARAN_E2E_IMAGE:-}
+[[ -n $OPERATOR$IMAGE ]] || { echo "OPERATOR is not set: start this with make demo" >&2 && exit 1; }
 
 readonly NAMESPACE=memcached-demo
 readonly CHART=memcached-sample NATIVE=memcachedbackup-sample
+# Where config/default puts the operator, and its Deployment.
+readonly SYSTEM=memcached-operator-system MANAGER=deployment/memcached-operator-controller-manager
 # The longest that any one step may take, and between two looks at the cluster.
 readonly STEP_SECONDS=${DEMO_STEP_SECONDS:-60} LOOK_SECONDS=0.2
 
@@ -67,13 +72,24 @@ fail() {
 
 # --- the operator -------------------------------------------------------------
 
+in_pod() { [[ -z $OPERATOR ]]; }
+
 start_operator() {
     # A free port for the probes: a second demo may run beside this one.
     "$OPERATOR" --watches-file watches.yaml --health-probe-bind-address 127.0.0.1:0 >"$LOG" 2>&1 &
     OPERATOR_PID=$!
 }
 
-operator_alive() { kill -0 "$OPERATOR_PID" 2>/dev/null; }
+# A pod is started again if it ends: Kubernetes looks after it.
+operator_alive() { in_pod || kill -0 "$OPERATOR_PID" 2>/dev/null; }
+
+operator_log() {
+    if in_pod; then
+        kubectl logs "$MANAGER" --namespace "$SYSTEM" --request-timeout 5s 2>&1
+    else
+        cat "$LOG"
+    fi
+}
 
 # Asks the operator to end, and checks that it ends as Kubernetes expects.
 stop_operator() {
@@ -93,8 +109,8 @@ on_exit() {
     # Somebody who pressed Ctrl-C knows why it ended.
     if ((status != 0 && status < 128)); then
         {
-            printf '\nThe end of the operator'\''s log, %s:\n' "$LOG"
-            tail -n 40 "$LOG" | sed 's/^/   | /'
+            printf '\nThe end of the operator'\''s log%s:\n' "${OPERATOR:+, $LOG}"
+            operator_log | tail -n 40 | sed 's/^/   | /' || true
             printf '\nThe resources:\n'
             kubectl get memcacheds,memcachedbackups,deployments,pods --namespace "$NAMESPACE" \
                 --request-timeout 5s 2>&1 | sed 's/^/   | /' || true
@@ -227,6 +243,18 @@ install_and_start() {
     happened "the operator is process $OPERATOR_PID; its log is $LOG"
 }
 
+# What `make deploy` does, and all that must be there for it.
+deploy() {
+    step "The operator is deployed: its kinds, its rights, and a pod from its image"
+    show make --no-print-directory deploy IMG="$IMAGE"
+    kubectl create namespace "$NAMESPACE" >/dev/null
+    start_clock
+    kubectl rollout status "$MANAGER" --namespace "$SYSTEM" --timeout "${STEP_SECONDS}s" >/dev/null ||
+        fail "the operator's pod is not ready"
+    show kubectl get pods --namespace "$SYSTEM" --output wide
+    done_well "it runs under restricted pod security, with its own service account"
+}
+
 create_samples() {
     step "Two resources: Memcached is a Helm chart, MemcachedBackup is Rust"
     show kubectl apply -k config/samples --namespace "$NAMESPACE"
@@ -234,6 +262,21 @@ create_samples() {
     expect_pods 3 2
     expect "both resources Ready" resources_ready
     show kubectl get memcacheds,memcachedbackups --namespace "$NAMESPACE"
+}
+
+# The protocol is lines of text, and bash can speak TCP.
+use_memcached() {
+    local address answer
+    step "The pods are real: a client stores a value through the Service, and reads it"
+    address=$(kube get service "$CHART" --output jsonpath='{.spec.clusterIP}/{.spec.ports[0].port}')
+    exec 3<>"/dev/tcp/$address" || fail "nobody answers at $address"
+    printf 'set greeting 0 0 5\r\nhello\r\nget greeting\r\nquit\r\n' >&3
+    answer=$(timeout "$STEP_SECONDS" cat <&3 | tr -d '\r')
+    exec 3>&-
+    happened "set greeting, get greeting at ${address/\//:}:"
+    printf '%s\n' "$answer" | sed 's/^/     /'
+    [[ $answer == $'STORED\nVALUE greeting 0 5\nhello\nEND' ]] || fail "that is not what was stored"
+    done_well "memcached answers"
 }
 
 ask_helm() {
@@ -292,19 +335,39 @@ end_operator() {
     done_well "it ended with status 0"
 }
 
+replace_operator() {
+    step "The operator's pod is deleted, and the next one takes over"
+    show kubectl delete pod --selector control-plane=controller-manager --namespace "$SYSTEM"
+    start_clock
+    scale_by_hand "$CHART" 1 5
+    expect_pods 5 3
+    show kubectl get pods --namespace "$SYSTEM"
+    happened "what it has logged:"
+    operator_log | sed 's/^/     /'
+}
+
+undeploy() {
+    step "The operator is undeployed"
+    show make --no-print-directory undeploy
+    kubectl get namespace "$SYSTEM" >/dev/null 2>&1 && fail "its namespace is still there"
+    done_well "its pod, its rights, its kinds and its namespace are gone"
+}
+
 main() {
     local started=$SECONDS
     trap on_exit EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     start_clock
-    install_and_start
+    if in_pod; then deploy; else install_and_start; fi
     create_samples
+    if in_pod; then use_memcached; fi
     ask_helm
     scale_by_resource
     undo_scale_by_hand
+    if in_pod; then replace_operator; fi
     delete_samples
-    end_operator
+    if in_pod; then undeploy; else end_operator; fi
     printf '\n%sAll as told, in %d s.%s Next: make dev, and docs/tutorial.md.\n' \
         "$BOLD" $((SECONDS - started)) "$PLAIN"
 }

@@ -7,6 +7,9 @@ use crate::support::{Bench, eventually};
 /// Kinds whose objects come and go on their own.
 const RESTLESS: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];
 
+/// What a node does in its own time.
+const OF_THE_NODE: &str = "Lease kube-node-lease/";
+
 const ONE_LINE: &str =
     r#"jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}"#;
 
@@ -16,7 +19,8 @@ pub fn everything(bench: &Bench) -> BTreeSet<String> {
     let kinds: Vec<_> = kinds.lines().filter(|kind| !RESTLESS.contains(kind)).collect();
     let objects =
         bench.kubectl(&["get", &kinds.join(","), "--all-namespaces", "--output", ONE_LINE]);
-    objects.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let lines = objects.lines().filter(|line| !line.is_empty() && !line.starts_with(OF_THE_NODE));
+    lines.map(str::to_owned).collect()
 }
 
 /// Waits until there is nothing but what was there before.

@@ -56,11 +56,11 @@ async fn the_operator_serves_real_containers() {
         Ok(())
     })
     .await;
-    the_log_reads_well(&stage).await;
     a_limit_is_a_limit(&stage).await;
     undeploy(&stage).await;
     leftovers::nothing_but(&stage.bench, &before).await;
     stage.tell("nothing is left: no namespace, no CRD, no ClusterRole, no object of any kind");
+    the_log_reads_well(&stage);
     the_memory_sufficed(&stage);
 }
 
@@ -143,7 +143,7 @@ async fn the_next_one_takes_over(
     end: impl AsyncFnOnce(&Manager) -> kube::Result<()>,
 ) {
     let old = stage.manager().await;
-    stage.measure(&old);
+    stage.take_leave_of(&old);
     end(&old).await.unwrap_or_else(|error| panic!("{how}: {error}"));
     let (ended, begun) = succession(old.process).await;
     let overlap = ended.saturating_duration_since(begun);
@@ -196,9 +196,8 @@ async fn elects_a_leader(stage: &Stage) -> bool {
     arguments.any(|argument| argument.starts_with("--leader-elect"))
 }
 
-async fn the_log_reads_well(stage: &Stage) {
-    let manager = stage.manager().await;
-    let log = stage.log(&manager);
+fn the_log_reads_well(stage: &Stage) {
+    let log = stage.log();
     let lines: Vec<Value> = log
         .iter()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line:?}: {e}")))
@@ -209,9 +208,11 @@ async fn the_log_reads_well(stage: &Stage) {
         }
         assert_ne!(line["level"], "ERROR", "nothing went wrong: {text}");
     }
-    let upgraded = |line: &Value| line["message"] == "Upgraded release" && line["release"] == CHART;
-    assert!(lines.iter().any(upgraded), "the log tells of the scale:\n{}", log.join("\n"));
-    stage.tell("the operator's log, `kubectl logs`:");
+    for told in ["Installed release", "Upgraded release"] {
+        let tells = |line: &Value| line["message"] == told && line["release"] == CHART;
+        assert!(lines.iter().any(tells), "the log says {told:?}:\n{}", log.join("\n"));
+    }
+    stage.tell("what the operator's pods have logged, by `kubectl logs`:");
     for line in &log {
         println!("          {line}");
     }
@@ -257,7 +258,7 @@ async fn a_limit_is_a_limit(stage: &Stage) {
 
 async fn undeploy(stage: &Stage) {
     let manager = stage.manager().await;
-    stage.measure(&manager);
+    stage.take_leave_of(&manager);
     let begun = Instant::now();
     stage.make("undeploy");
     stage.tell(format!("make undeploy took {:.1} s", begun.elapsed().as_secs_f64()));

@@ -24,7 +24,14 @@ pub struct Stage {
     pub bench: Bench,
     image: String,
     begun: Instant,
-    peak: Mutex<Peak>,
+    past: Mutex<Past>,
+}
+
+/// What is known of the operator's processes that have ended.
+#[derive(Debug, Default)]
+struct Past {
+    peak: Peak,
+    log: Vec<String>,
 }
 
 /// The operator's pod, ready, and its process.
@@ -51,7 +58,7 @@ impl Stage {
         }
         let namespace = cluster.namespace("e2e").await.unwrap();
         let bench = Bench { namespace, tools: cluster.tools().unwrap(), cluster };
-        Self { bench, image, begun, peak: Mutex::default() }
+        Self { bench, image, begun, past: Mutex::default() }
     }
 
     /// Says what has just been seen to be so.
@@ -104,24 +111,26 @@ impl Stage {
         Manager { pod: pod.name_any(), process }
     }
 
-    /// The operator's log, a line each.
-    pub fn log(&self, manager: &Manager) -> Vec<String> {
+    /// Looks once more at the operator before it ends: afterwards, the kernel no longer tells its memory,
+    /// nor Kubernetes its log.
+    pub fn take_leave_of(&self, manager: &Manager) {
+        let peak = manager.process.peak();
+        assert!(peak.resident > 0, "the kernel tells the peak of {manager:?}");
         let log = self.bench.kubectl(&["logs", &manager.pod, &format!("--namespace={SYSTEM}")]);
-        log.lines().map(str::to_owned).collect()
+        let mut past = self.past.lock().unwrap();
+        past.peak.resident = past.peak.resident.max(peak.resident);
+        past.peak.charged = past.peak.charged.max(peak.charged);
+        past.log.extend(log.lines().map(str::to_owned));
     }
 
-    /// Measures the operator's memory; it is gone when the process is gone.
-    pub fn measure(&self, manager: &Manager) {
-        let now = manager.process.peak();
-        assert!(now.resident > 0, "the kernel tells the peak of {manager:?}");
-        let mut peak = self.peak.lock().unwrap();
-        peak.resident = peak.resident.max(now.resident);
-        peak.charged = peak.charged.max(now.charged);
-    }
-
-    /// The most that was measured.
+    /// The most memory that any of the operator's processes had.
     pub fn peak(&self) -> Peak {
-        *self.peak.lock().unwrap()
+        self.past.lock().unwrap().peak
+    }
+
+    /// What the operator's processes have logged, a line each.
+    pub fn log(&self) -> Vec<String> {
+        self.past.lock().unwrap().log.clone()
     }
 }
 

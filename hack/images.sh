@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+#
+# Makes images without any registry: from Debian's packages, and for the
+# builder from this machine's Rust toolchain. `make docker-build` needs none of
+# them where the images that the Dockerfile names can be pulled. Why each
+# exists is in docs/images.md; `hack/images.sh --help` is short.
+
+set -euo pipefail
+
+HERE=$(CDPATH="" cd -- "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+DEBS=${CATAMARAN_DEBS_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set; set CATAMARAN_DEBS_CACHE}/.cache}/catamaran/debs}
+readonly HERE DEBS
+
+# What a Rust program loads, and nothing else. It brings its own roots of trust:
+# a cluster's certificate comes with the kubeconfig or the service account.
+readonly BASE_PACKAGES=(libc6 libgcc-s1)
+# What memcached loads; the packages it depends on besides are for its
+# maintainer scripts, which do not run here.
+readonly MEMCACHED_PACKAGES=(memcached libevent-2.1-7 libsasl2-2 libdb5.3 libssl3 libc6)
+# What cargo needs to link, and crates that compile C; with all they depend on.
+readonly BUILDER_PACKAGES=(gcc libc6-dev dash coreutils)
+
+WORK=
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+    say "images: $*"
+    exit 1
+}
+
+usage() {
+    cat <<'EOF'
+usage: hack/images.sh base|builder|memcached NAME
+
+  base       what the operator's image stands on: libc, a user, no shell
+  builder    what the Dockerfile compiles in: this machine's Rust, Debian's gcc
+  memcached  memcached as the samples ask for it, for a node without registry
+
+Packages are kept in $CATAMARAN_DEBS_CACHE, else ~/.cache/catamaran/debs.
+$CONTAINER_TOOL (docker, podman or buildah) makes the image NAME.
+EOF
+}
+
+# --- a root folder ------------------------------------------------------------
+
+# Downloads packages, or finds them from last time, and unpacks them. Their
+# maintainer scripts do not run.
+unpack() { # root packages...
+    local root=$1 files='' file lock
+    shift
+    mkdir -p "$DEBS" "$root"
+    exec {lock}>"$DEBS/lock"
+    flock "$lock"
+    # apt compares with its lists: a file that is whole is not fetched again.
+    if (cd "$DEBS" && apt-get download --quiet --quiet "$@" 2> >(grep -v 'unsandboxed as root' >&2)); then
+        # Asked elsewhere: of files that are there apt says nothing.
+        files=$(cd "$WORK" && apt-get download --print-uris "$@" | awk '{ print $2 }')
+    fi
+    [[ -n $files ]] ||
+        die "apt-get could not get all of: $* (does 'apt-get update' help?)"
+    while read -r file; do
+        dpkg --extract "$DEBS/$file" "$root"
+    done <<<"$files"
+    exec {lock}>&-
+    # For people who log in; nobody does.
+    rm -rf "$root"/usr/share/{doc,man,info,locale,lintian,bug}
+}
+
+# The packages and all they depend on, as if nothing were installed yet.
+closure() { # packages...
+    apt-get --option Dir::State::Status=/dev/null --simulate --quiet --quiet --no-install-recommends \
+        install "$@" | awk '$1 == "Inst" { print $2 }'
+}
+
+# Who runs in the image. A number alone would do for Kubernetes, but some
+# programs want to know their own name.
+add_user() { # root name id
+    mkdir -p "$1/etc" "$1/tmp"
+    chmod 1777 "$1/tmp"
+    printf 'root:x:0:0:root:/:/sbin/nologin\n%s:x:%d:%d:%s:/:/sbin/nologin\n' "$2" "$3" "$3" "$2" >"$1/etc/passwd"
+    printf 'root:x:0:\n%s:x:%d:\n' "$2" "$3" >"$1/etc/group"
+}
+
+# Fails if a program of the root folder lacks a library there. The loader asks;
+# it is run by its path, because the root folder has no shell to run ldd.
+check_libraries() { # root program
+    local loader missing
+    loader=$(cd "$1" && find lib* usr/lib* -maxdepth 1 -name 'ld-linux*' -print -quit)
+    missing=$(LD_LIBRARY_PATH=$(libraries "$1") "$1/$loader" --list "$1/$2" | grep -vF "$1/" | grep '/\|not found' || true)
+    [[ -z $missing ]] || die "the packages for $2 lack libraries, the list in hack/images.sh is too short: $missing"
+}
+
+libraries() { # root
+    (shopt -s nullglob && printf '%s:' "$1"/lib/*-linux-gnu "$1"/usr/lib/*-linux-gnu)
+}
+
+# --- the images ---------------------------------------------------------------
+
+base() { # name
+    unpack "$WORK/root" "${BASE_PACKAGES[@]}"
+    # Converters between character sets are most of libc's size; Rust has its own.
+    rm -rf "$WORK"/root/usr/lib/*/gconv
+    add_user "$WORK/root" nonroot 65532
+    build "$1" 'USER 65532:65532'
+}
+
+memcached() { # name
+    unpack "$WORK/root" "${MEMCACHED_PACKAGES[@]}"
+    add_user "$WORK/root" memcache 11211
+    check_libraries "$WORK/root" usr/bin/memcached
+    build "$1" 'USER 11211:11211' 'EXPOSE 11211' 'ENTRYPOINT ["/usr/bin/memcached"]'
+}
+
+builder() { # name
+    local packages toolchain
+    packages=$(closure "${BUILDER_PACKAGES[@]}")
+    [[ -n $packages ]] || die "apt-get does not know what ${BUILDER_PACKAGES[*]} depend on; does 'apt-get update' help?"
+    # shellcheck disable=SC2086 # one word for each package
+    unpack "$WORK/root" $packages
+    # What the maintainer scripts would have made.
+    ln -sf gcc "$WORK/root/usr/bin/cc"
+    ln -sf dash "$WORK/root/bin/sh"
+    add_user "$WORK/root" nonroot 65532
+    # The toolchain that rust-toolchain.toml names; without its documentation.
+    toolchain=$(cd "$HERE/.." && rustc --print sysroot)
+    mkdir -p "$WORK/root/usr/local/rust"
+    cp --archive "$toolchain"/{bin,lib} "$WORK/root/usr/local/rust/"
+    # The machine's own authorities: a proxy's may be among them.
+    mkdir -p "$WORK/root/etc/ssl/certs"
+    cp /etc/ssl/certs/ca-certificates.crt "$WORK/root/etc/ssl/certs/" 2>/dev/null || true
+    build "$1" 'ENV PATH=/usr/local/rust/bin:/usr/bin:/bin CARGO_HOME=/usr/local/cargo SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt'
+}
+
+build() { # name lines-of-a-Dockerfile...
+    local name=$1
+    shift
+    printf '%s\n' 'FROM scratch' 'COPY root/ /' "$@" >"$WORK/Dockerfile"
+    "$CONTAINER_TOOL" build --quiet --tag "$name" "$WORK" >/dev/null
+    say "images: $name is there, $(du --summarize --human-readable "$WORK/root" | cut -f1)B unpacked"
+}
+
+# --- all together ---------------------------------------------------------------
+
+main() {
+    local program
+    case ${1:-} in
+    -h | --help) usage && exit 0 ;;
+    base | builder | memcached) [[ -n ${2:-} ]] || { usage >&2 && exit 2; } ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+    for program in apt-get dpkg flock "${CONTAINER_TOOL:=buildah}"; do
+        command -v "$program" >/dev/null || die "$program is needed: images are made here from Debian's packages"
+    done
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/catamaran-image.XXXXXX")
+    trap 'rm -rf "$WORK"' EXIT
+    "$1" "$2"
+}
+
+main "$@"

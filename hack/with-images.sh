@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+#
+# Makes the images that a real node needs, without any registry, and runs a
+# command that uses them: `make e2e` and `make demo NODE=real` are two such.
+#
+#   hack/with-images.sh FOLDER COMMAND...
+#
+# Puts the operator's image and memcached's into the folder, as operator.tar and
+# memcached.tar; the command finds the folder in $CATAMARAN_E2E_ARCHIVES, and the
+# operator's name in $CATAMARAN_E2E_IMAGE. buildah makes them (hack/node.sh
+# install).
+
+set -euo pipefail
+
+PLACE=$(realpath -m "${1:?is missing: the folder for the images}")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+OPERATOR=localhost/memcached-operator:e2e
+MEMCACHED=docker.io/library/memcached:1.6
+readonly PLACE OPERATOR MEMCACHED
+# What an image may take besides its base.
+readonly MOST_MEBIBYTES=40
+
+# Works wherever root does, also without the right to make all namespaces.
+export BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot}
+# In a container the disk is an overlay, on which no other one can be put.
+if [[ -z ${STORAGE_DRIVER:-} && $(stat --file-system --format %T /var/lib) == overlayfs ]]; then
+    export STORAGE_DRIVER=vfs
+fi
+export CONTAINER_TOOL=buildah
+
+say() { printf 'images: %s\n' "$*" >&2; }
+
+die() {
+    say "$@"
+    exit 1
+}
+
+# Runs what says much, and shows it only if it fails.
+quietly() { # log command...
+    local log=$PLACE/$1.log
+    shift
+    "$@" >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        die "failed: $* (all of it in $log)"
+    }
+}
+
+there() { [[ -n $(buildah images --quiet "$1" 2>/dev/null) ]]; }
+
+# The image of this recipe and toolchain; made once, for it takes two minutes.
+own() { # base|builder|memcached
+    local key name
+    key=$({ cat hack/images.sh && rustc --version; } | sha256sum | cut -c1-12)
+    name=localhost/catamaran-$1:$key
+    there "$name" || hack/images.sh "$1" "$name"
+    printf '%s' "$name"
+}
+
+# As a person does it; with cargo's results and downloads kept, because a layer
+# would have to be copied to keep them.
+build_operator() { # base builder
+    local old
+    old=$(buildah images --quiet "$OPERATOR" 2>/dev/null || true)
+    mkdir -p "$PLACE/target"
+    say "building $OPERATOR upon $1 in $2 …"
+    quietly docker-build make docker-build IMG="$OPERATOR" BASE_IMAGE="$1" BUILDER_IMAGE="$2" \
+        BUILD_FLAGS="--volume $PLACE/target:/src/target --volume ${CARGO_HOME:-$HOME/.cargo}:/usr/local/cargo"
+    # It has lost its name to the new one.
+    [[ -z $old || $old == "$(buildah images --quiet "$OPERATOR")" ]] || buildah rmi "$old" >/dev/null 2>&1 || true
+}
+
+# Whether the image is what it claims: one binary, charts, watches.yaml; no
+# shell, not root.
+check_operator() {
+    local container root size shells
+    container=$(buildah from --pull-never "$OPERATOR")
+    root=$(buildah mount "$container")
+    size=$(du --summarize --bytes "$root/opt/operator" | cut -f1)
+    shells=$(find "$root" \( -name '*sh' -o -name 'busybox*' \) -type f -perm /111)
+    buildah rm "$container" >/dev/null
+    [[ -z $shells ]] || die "$OPERATOR holds a shell: $shells"
+    ((size < MOST_MEBIBYTES << 20)) || die "$OPERATOR has $size bytes besides its base, more than $MOST_MEBIBYTES MiB"
+    [[ $(buildah inspect --type image --format '{{.OCIv1.Config.User}}' "$OPERATOR") == 65532:65532 ]] ||
+        die "$OPERATOR does not run as 65532"
+    say "$OPERATOR: $((size >> 20)) MiB besides its base, no shell, user 65532"
+}
+
+save() { # image file
+    rm -f "$PLACE/$2"
+    quietly save buildah push "$1" "docker-archive:$PLACE/$2:$1"
+}
+
+main() {
+    local lock base builder
+    command -v buildah >/dev/null || die "buildah is needed: hack/node.sh install"
+    mkdir -p "$PLACE"
+    exec {lock}>"$PLACE/lock"
+    flock "$lock"
+    base=${BASE_IMAGE:-$(own base)}
+    builder=${BUILDER_IMAGE:-$(own builder)}
+    buildah tag "$(own memcached)" "$MEMCACHED"
+    build_operator "$base" "$builder"
+    check_operator
+    save "$OPERATOR" operator.tar
+    save "$MEMCACHED" memcached.tar
+    exec {lock}>&-
+    CATAMARAN_E2E_IMAGE=$OPERATOR CATAMARAN_E2E_ARCHIVES=$PLACE exec "$@"
+}
+
+main "$@"
