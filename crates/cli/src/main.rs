@@ -6,6 +6,7 @@ mod template;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use template::TemplateArgs;
@@ -50,6 +51,9 @@ async fn main() -> Result<ExitCode> {
     match parse().command {
         Command::Run { options } => {
             options.init_logging().map_err(anyhow::Error::msg)?;
+            // As helm-operator had them: projects that move here rely on it.
+            let override_values = options.override_values.or(Some(OverrideTypes::Strings));
+            let options = Options { override_values, ..options };
             Manager::new("catamaran", options).run().await?;
             Ok(ExitCode::SUCCESS)
         }

@@ -6,11 +6,18 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::watches::OverrideTypes;
+
 /// Flags of the manager. Flatten them into a program's own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Which kind is carried by which chart or reconciler
-    #[arg(long, value_name = "FILE", default_value = "watches.yaml", overrides_with = "watches_file")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "watches.yaml",
+        overrides_with = "watches_file"
+    )]
     pub watches_file: PathBuf,
 
     /// Namespaces to watch, separated by commas; empty is all of them
@@ -39,6 +46,11 @@ pub struct Options {
     /// is never: watches tell of every change
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub reconcile_period: Duration,
+
+    /// How overrideValues of watches.yaml reach charts: as strings, as helm-operator had them, or with
+    /// their types; the default is strings for `catamaran run`, and types for an operator of your own
+    #[arg(long, value_name = "HOW")]
+    pub override_values: Option<OverrideTypes>,
 
     /// How log lines look; the default is human on a terminal and json elsewhere
     #[arg(long, value_name = "FORMAT")]

@@ -8,11 +8,13 @@ mod functions;
 mod glob;
 mod input;
 mod objects;
+mod standalone;
 mod values_type;
 
 pub use capabilities::{Capabilities, KubeVersion};
 pub use catamaran_gotemplate::Budget;
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
+pub use standalone::standalone;
 
 use std::sync::Arc;
 

@@ -25,6 +25,7 @@ use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::queue::Key;
+use crate::watches::{Overrides, Watch};
 use memory::Memory;
 
 /// Carries one chart kind.
@@ -36,24 +37,22 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    overrides: Overrides,
     memory: Mutex<Memory>,
 }
 
 impl ChartController {
-    /// A controller for a kind; without `watch_dependents` drift is noticed only by the reconcile period.
-    pub fn new(
-        hub: &Hub,
-        gvk: GroupVersionKind,
-        chart: Arc<CompiledChart>,
-        watch_dependents: bool,
-    ) -> Self {
+    /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
+    /// reconcile period.
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
         Self {
-            gvk,
+            gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone()),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
-            dependents: watch_dependents.then(|| hub.dependents.clone()),
+            dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
+            overrides: watch.overrides.clone(),
             memory: Mutex::default(),
         }
     }

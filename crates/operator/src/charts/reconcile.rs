@@ -77,8 +77,8 @@ impl ChartController {
         let draft = Draft::of(&resource);
         let owner = self.owner(&resource, namespace);
         let (draft, outcome) = match render::values(&resource) {
-            Ok(config) => {
-                let config = Arc::new(config);
+            Ok(spec) => {
+                let config = Arc::new(self.overrides.over(spec));
                 let mut work = Work { key: &key, resource: resource.clone(), owner, config, draft };
                 let outcome = self.converge(&mut work).await;
                 (work.draft, outcome)

@@ -190,16 +190,26 @@ fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Troubl
     let told = std::sync::Mutex::new(None);
     move |trouble| {
         let known = told.lock().map(|mut told| told.replace(trouble.code)).unwrap_or_default();
-        if known == Some(trouble.code) {
-            tracing::debug!(gvk, scope, message = trouble.message, "watch fails still");
-        } else if trouble.code == Some(403) {
-            tracing::warn!(
+        let retry_in = trouble.retry_in;
+        match trouble.code {
+            code if known == Some(code) => {
+                tracing::debug!(gvk, scope, message = trouble.message, "watch fails still");
+            }
+            Some(403) => tracing::warn!(
                 gvk,
                 scope,
                 "no right to list and watch this kind: its changes go unnoticed"
-            );
-        } else {
-            tracing::warn!(gvk, scope, message = trouble.message, retry_in = ?trouble.retry_in, "watch failed");
+            ),
+            Some(404) => tracing::warn!(
+                gvk,
+                scope,
+                ?retry_in,
+                "kind is not served (any more); if its CRD is missing, install it"
+            ),
+            _ => {
+                let message = trouble.message.as_str();
+                tracing::warn!(gvk, scope, message, ?retry_in, "watch failed");
+            }
         }
     }
 }

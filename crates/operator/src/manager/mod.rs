@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::charts::ChartController;
 use crate::native::{NativeController, Reconciler, gvk};
 use crate::options::Options;
-use crate::watches::{self, Hull, Watch, WatchesError, describe};
+use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
 use crate::{client, serve};
 use controller::Controller;
 use dependents::{Dependents, KindIndex};
@@ -143,7 +143,8 @@ impl Manager {
     fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
         let file: &Path = &self.options.watches_file;
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
-        let mut watches = watches::load(file, &known)?;
+        let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
+        let mut watches = watches::load(file, &known, types)?;
         for Registered { name, gvk, .. } in &self.reconcilers {
             let mentioned =
                 |watch: &Watch| matches!(&watch.hull, Hull::Reconciler(of) if of == name);
@@ -273,12 +274,7 @@ impl Hub {
         native: &mut Vec<Registered>,
     ) -> Option<Arc<dyn Controller>> {
         match &watch.hull {
-            Hull::Chart(chart) => Some(Arc::new(ChartController::new(
-                self,
-                watch.gvk.clone(),
-                chart.clone(),
-                watch.watch_dependent_resources,
-            ))),
+            Hull::Chart(chart) => Some(Arc::new(ChartController::new(self, watch, chart.clone()))),
             Hull::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;

@@ -4,6 +4,7 @@
 //! and unique, charts loaded and compiled, reconcilers found. Every problem is told at once, each with
 //! its file and line, before anything touches the network.
 
+mod overrides;
 mod raw;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use kube::core::{GroupVersionKind, Selector};
 use serde_saphyr::Spanned;
 
 use crate::options::duration;
+pub use overrides::{OverrideTypes, Overrides};
 use raw::RawWatch;
 
 /// What one entry of watches.yaml means.
@@ -34,6 +36,8 @@ pub struct Watch {
     pub max_concurrent_reconciles: Option<usize>,
     /// Whether objects of a release are watched (default true).
     pub watch_dependent_resources: bool,
+    /// What wins over the spec.
+    pub overrides: Overrides,
 }
 
 impl Watch {
@@ -46,6 +50,7 @@ impl Watch {
             reconcile_period: None,
             max_concurrent_reconciles: None,
             watch_dependent_resources: true,
+            overrides: Overrides::default(),
         }
     }
 }
@@ -106,7 +111,8 @@ impl fmt::Display for Problem {
 
 /// Loads and checks watches.yaml.
 ///
-/// `reconcilers` are the names registered with the manager, with the kinds they are for. Chart paths are relative to the working
+/// `reconcilers` are the names registered with the manager, with the kinds they are for;
+/// `override_types` is how `overrideValues` reach charts. Chart paths are relative to the working
 /// directory, as operator-sdk has them, or else to the folder of the file.
 ///
 /// # Errors
@@ -114,21 +120,23 @@ impl fmt::Display for Problem {
 pub fn load(
     path: &Path,
     reconcilers: &[(&str, GroupVersionKind)],
+    override_types: OverrideTypes,
 ) -> Result<Vec<Watch>, WatchesError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
-    parse(path, &text, reconcilers)
+    parse(path, &text, reconcilers, override_types)
 }
 
 fn parse(
     path: &Path,
     text: &str,
     reconcilers: &[(&str, GroupVersionKind)],
+    override_types: OverrideTypes,
 ) -> Result<Vec<Watch>, WatchesError> {
     let at = |line, message| Problem { path: path.to_owned(), line, message };
     let entries =
         read_entries(text).map_err(|(line, message)| WatchesError::Syntax(at(line, message)))?;
-    let mut loader = Loader { path, reconcilers, charts: HashMap::new() };
+    let mut loader = Loader { path, reconcilers, override_types, charts: HashMap::new() };
     let mut seen: HashMap<GroupVersionKind, u64> = HashMap::new();
     let mut watches = Vec::new();
     let mut problems = Vec::new();
@@ -168,6 +176,7 @@ pub(crate) fn describe(gvk: &GroupVersionKind) -> String {
 struct Loader<'a> {
     path: &'a Path,
     reconcilers: &'a [(&'a str, GroupVersionKind)],
+    override_types: OverrideTypes,
     /// Charts by path: two kinds may share one.
     charts: HashMap<String, Arc<CompiledChart>>,
 }
@@ -193,24 +202,25 @@ impl Loader<'_> {
                 "field of watches.yaml is not known and ignored"
             );
         }
-        if raw.override_values.is_some_and(|overrides| !overrides.is_empty()) {
-            wrong.push(
-                "overrideValues is not supported yet: put the values into the chart's values.yaml"
-                    .into(),
-            );
-        }
+        let raw_overrides = raw.override_values.unwrap_or_default();
+        let environment = |name: &str| std::env::var(name).ok();
+        let overrides =
+            note(&mut wrong, Overrides::read(&raw_overrides, self.override_types, environment));
         let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
         let selector = note(&mut wrong, raw.selector.map(selector).transpose());
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
-        match (hull, selector, period) {
-            (Some(hull), Some(selector), Some(period)) if wrong.is_empty() => Ok(Watch {
-                gvk,
-                hull,
-                selector: selector.flatten(),
-                reconcile_period: period.filter(|period| !period.is_zero()),
-                max_concurrent_reconciles: raw.max_concurrent_reconciles,
-                watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
-            }),
+        match (hull, selector, period, overrides) {
+            (Some(hull), Some(selector), Some(period), Some(overrides)) if wrong.is_empty() => {
+                Ok(Watch {
+                    gvk,
+                    hull,
+                    selector: selector.flatten(),
+                    reconcile_period: period.filter(|period| !period.is_zero()),
+                    max_concurrent_reconciles: raw.max_concurrent_reconciles,
+                    watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
+                    overrides,
+                })
+            }
             _ => Err(wrong),
         }
     }

@@ -16,6 +16,7 @@ fn problems(text: &str) -> Vec<String> {
             ("Backups", GroupVersionKind::gvk("", "v1", "B")),
             ("Restores", GroupVersionKind::gvk("", "v1", "R")),
         ],
+        OverrideTypes::Typed,
     ) {
         Ok(watches) => {
             watches.iter().map(|w| format!("{} {:?}", describe(&w.gvk), w.hull)).collect()
@@ -75,6 +76,10 @@ fn every_mistake_is_told_with_its_file_and_line() {
         (
             "- {version: v1, kind: A, chart: chart}\n- {version: v1, kind: A, chart: chart}\n",
             "FILE:2: duplicate GVK: /v1, Kind=A (first on line 1)",
+        ),
+        (
+            "- {version: v1, kind: A, chart: chart, overrideValues: {a: [1]}}\n",
+            "FILE:1: failed to expand override values: \"a\" must be a scalar, not a list or a map",
         ),
         (
             "- {version: v1, kind: A, chart: chart, reconcilePeriod: often}\n",

@@ -1,0 +1,164 @@
+//! `overrideValues`: what watches.yaml sets over every resource's spec.
+//!
+//! As in the Go operators: the environment is expanded first (`$NAME`, `${NAME}`), then the value is a
+//! template, then key and value are a line of `helm --set`.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use catamaran_chart::render::standalone;
+use catamaran_chart::values::{merge, strvals};
+use clap::ValueEnum;
+use serde_json::{Map, Value};
+
+/// How a value of `overrideValues` reaches the chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverrideTypes {
+    /// `false` is a boolean, `3` a number: what a project whose main.rs builds the manager expects.
+    Typed,
+    /// Always a string, as operator-sdk's `helm-operator run` has it: `false` is true in an `if`.
+    Strings,
+}
+
+/// Values that win over the spec.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides(Map<String, Value>);
+
+impl Overrides {
+    /// The values that a resource's spec and these make together.
+    pub fn over(&self, mut spec: Map<String, Value>) -> Map<String, Value> {
+        merge(&mut spec, self.0.clone());
+        spec
+    }
+
+    /// Reads `overrideValues`; `environment` tells the operator's variables.
+    ///
+    /// # Errors
+    /// A message for people that names the key.
+    pub(super) fn read(
+        raw: &BTreeMap<String, Value>,
+        types: OverrideTypes,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let mut values = Map::new();
+        for (key, value) in raw {
+            let text = scalar(value).ok_or_else(|| {
+                format!("failed to expand override values: {key:?} must be a scalar, not a list or a map")
+            })?;
+            let text = expand(&text, &environment);
+            let text = standalone("overrideValues", &text, SystemTime::now(), 0)
+                .map_err(|error| format!("failed to expand override values: {key:?}: {error}"))?;
+            let parse = match types {
+                OverrideTypes::Typed => strvals::parse_into,
+                OverrideTypes::Strings => strvals::parse_into_text,
+            };
+            parse(&format!("{key}={text}"), &mut values)
+                .map_err(|error| format!("failed to parse override value {key:?}: {error}"))?;
+        }
+        Ok(Self(values))
+    }
+}
+
+/// A scalar as Go's YAML library reads it into a string.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Replaces `$NAME` and `${NAME}`; a variable that is not set is empty, as with Go's `os.ExpandEnv`.
+fn expand(text: &str, environment: &impl Fn(&str) -> Option<String>) -> String {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        let (name, tail) = variable(after);
+        match name {
+            Some(name) => expanded.push_str(&environment(name).unwrap_or_default()),
+            None => expanded.push('$'),
+        }
+        rest = tail;
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+/// The name behind a `$`, and what follows it; no name where none can begin.
+fn variable(after: &str) -> (Option<&str>, &str) {
+    if let Some((name, tail)) = after.strip_prefix('{').and_then(|braced| braced.split_once('}')) {
+        return (Some(name), tail);
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = after.find(|c| !is_part(c)).unwrap_or(after.len());
+    let (name, tail) = after.split_at(end);
+    (Some(name).filter(|name| !name.is_empty()), tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(raw: Value, types: OverrideTypes) -> Result<Value, String> {
+        let environment = |name: &str| (name == "RELATED_IMAGE").then(|| "registry/x:1".to_owned());
+        let raw = serde_json::from_value(raw).unwrap();
+        Overrides::read(&raw, types, environment).map(|overrides| Value::Object(overrides.0))
+    }
+
+    #[test]
+    fn types_are_kept_or_not_as_asked() {
+        let raw = json!({ "a.b": false, "n": 3, "s": "x", "list[0].name": "y" });
+        let list = json!([{ "name": "y" }]);
+        assert_eq!(
+            read(raw.clone(), OverrideTypes::Typed),
+            Ok(json!({ "a": { "b": false }, "n": 3, "s": "x", "list": list }))
+        );
+        assert_eq!(
+            read(raw, OverrideTypes::Strings),
+            Ok(json!({ "a": { "b": "false" }, "n": "3", "s": "x", "list": list }))
+        );
+    }
+
+    #[test]
+    fn the_environment_and_templates_are_expanded() {
+        let table = [
+            ("$RELATED_IMAGE", "registry/x:1"),
+            ("pre-${RELATED_IMAGE}-post", "pre-registry/x:1-post"),
+            ("$MISSING", ""),
+            ("100$", "100$"),
+            ("{{ upper \"a\" }}{{ 1 | add 1 }}", "A2"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(
+                read(json!({ "v": text }), OverrideTypes::Strings),
+                Ok(json!({ "v": expected })),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_told_with_its_key() {
+        for raw in [json!({ "r[": 1 }), json!({ "k": { "a": 1 } }), json!({ "k": "{{ nosuch }}" })]
+        {
+            let key = raw.as_object().unwrap().keys().next().unwrap().clone();
+            match read(raw, OverrideTypes::Typed) {
+                Err(told) => assert!(told.contains(&format!("{key:?}")), "{told}"),
+                // Helm lets a line pass that ends inside an index; it sets nothing.
+                Ok(set) => assert_eq!((key.as_str(), set), ("r[", json!({}))),
+            }
+        }
+    }
+
+    #[test]
+    fn overrides_win_over_the_spec_and_lists_are_replaced() {
+        let overrides =
+            Overrides(json!({ "a": { "x": 1 }, "l": [1] }).as_object().unwrap().clone());
+        let spec = json!({ "a": { "x": 0, "y": 2 }, "l": [5, 6] });
+        let values = overrides.over(spec.as_object().unwrap().clone());
+        assert_eq!(Value::Object(values), json!({ "a": { "x": 1, "y": 2 }, "l": [1] }));
+    }
+}
