@@ -159,3 +159,19 @@ async fn an_object_of_somebody_else_is_left_alone() {
         assert_eq!(image, "theirs:1", "untouched, and still there");
     }
 }
+
+#[tokio::test]
+async fn a_name_that_no_release_can_have_is_told_and_can_be_deleted() {
+    let bench = Bench::shared("names").await;
+    let _operator = bench.operator();
+    let memcacheds = bench.memcacheds();
+    for name in ["m".repeat(54), "m".repeat(80), format!("a.{}", "b".repeat(60))] {
+        create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", &name, json!({})).await;
+        let told =
+            becomes(&memcacheds, &name, "told", |object| condition(object, "Ready") == "False")
+                .await;
+        assert!(field(&told, "Ready", "message").contains("release name"), "{:#}", told.data);
+        delete(&memcacheds, &name).await;
+        vanishes(&memcacheds, &name).await;
+    }
+}

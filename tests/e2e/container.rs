@@ -17,8 +17,8 @@ pub struct Process(u32);
 pub struct Peak {
     /// What was resident, in bytes.
     pub resident: u64,
-    /// What the kernel charged the container with, the pages of its files included, in bytes; 0 if
-    /// the kernel does not tell.
+    /// What the kernel charged the container with, in bytes; 0 if the kernel does not tell. Pages of
+    /// files are charged to whoever touched them first, mostly the one who unpacked the image.
     pub charged: u64,
 }
 

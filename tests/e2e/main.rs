@@ -268,7 +268,7 @@ fn the_memory_sufficed(stage: &Stage) {
     let peak = stage.peak();
     let mebibytes = |bytes: u64| f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0;
     stage.tell(format!(
-        "the operator's peak: {:.1} MiB resident; its container was charged with {:.1} MiB, its files in memory included",
+        "the operator's peak: {:.1} MiB resident; its container was charged with {:.1} MiB",
         mebibytes(peak.resident),
         mebibytes(peak.charged)
     ));

@@ -1,5 +1,6 @@
 //! Where the story plays: a real node, the operator deployed on it, and a namespace for the samples.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -68,16 +69,15 @@ impl Stage {
 
     /// Runs make as a person does.
     pub fn make(&self, target: &str) {
-        let output = Command::new("make")
-            .args([target, &format!("IMG={}", self.image)])
+        let mut make = Command::new("make");
+        make.args([target, &format!("IMG={}", self.image)])
             .env("KUBECONFIG", self.bench.cluster.kubeconfig())
             .env("PATH", self.bench.tools.search_path())
-            // Those of the make that has started this test.
-            .env_remove("MAKEFLAGS")
-            .env_remove("MAKELEVEL")
-            .current_dir(root())
-            .output()
-            .unwrap();
+            .current_dir(root());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_run(name)) {
+            make.env_remove(name);
+        }
+        let output = make.output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "make {target}: {told}");
     }
@@ -163,6 +163,14 @@ fn describe(pod: &Pod) -> String {
         format!("{} {}", reason.unwrap_or_default(), message.unwrap_or_default())
     });
     format!("{}: {phase}{ending} {}", pod.name_any(), state.unwrap_or_default())
+}
+
+/// Whether a variable is set by the make and the cargo that have started this test. With cargo's, another
+/// cargo would build all that depends on ring once more, and the next one again.
+fn is_of_this_run(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    let prefixes = ["MAKE", "CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn setting(name: &str) -> String {

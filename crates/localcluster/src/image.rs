@@ -12,6 +12,7 @@
 //! # Ok::<(), catamaran_localcluster::Error>(())
 //! ```
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -133,7 +134,11 @@ fn pack<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> io::Result<
 }
 
 fn sha256(data: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(data))
+    Sha256::digest(data).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// This machine's, in the names of images, which are Go's.
@@ -201,7 +206,7 @@ mod tests {
             .unwrap()
             .map(|entry| {
                 let entry = entry.unwrap();
-                let link = entry.link_name().unwrap().map(|link| link.into_owned());
+                let link = entry.link_name().unwrap().map(std::borrow::Cow::into_owned);
                 (entry.path().unwrap().to_string_lossy().into_owned(), link)
             })
             .filter(|(path, _)| path.contains("x.so"))

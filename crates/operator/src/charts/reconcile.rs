@@ -160,7 +160,11 @@ impl ChartController {
 
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let history = self.driver.history(&work.owner.namespace, &work.resource.name_any()).await;
-        history.map_err(|error| irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE, &error))
+        history.map_err(|error| Stop::Stuck {
+            stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
+            message: error.to_string(),
+            transient: !matches!(error, ReleaseError::InvalidName { .. }),
+        })
     }
 
     /// Nobody knows what happened to the objects while nobody watched: applies them once more, which

@@ -139,7 +139,12 @@ impl Driver {
     }
 
     /// The records of a release: one LIST of Secrets by label.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] without a request: a longer name could not even be asked for.
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
+        check_name(name)?;
         self.store.history(namespace, name).await
     }
 
@@ -347,12 +352,6 @@ impl Driver {
     ///
     /// A release that is not there is no error. Call it again after an error, whatever it was.
     pub async fn uninstall(&self, namespace: &str, name: &str) -> Result<Uninstalled, Error> {
-        check_name(&catamaran_chart::ReleaseFacts {
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
-            revision: 1,
-            is_install: true,
-        })?;
         let history = self.history(namespace, name).await?;
         self.uninstall_history(history).await
     }

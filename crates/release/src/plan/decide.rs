@@ -46,7 +46,7 @@ impl History {
     /// Which action brings the release to what is desired. Pure; errors mean that nothing can be
     /// done before somebody changes something.
     pub fn decide(&self, desired: &Desired<'_>) -> Result<Action, Error> {
-        check_name(desired.release)?;
+        check_name(&desired.release.name)?;
         check_support(desired)?;
         self.check_readable()?;
         let Some(newest) = self.newest() else {
@@ -113,7 +113,7 @@ impl History {
 }
 
 /// Helm's rule for release names.
-pub(crate) fn check_name(release: &ReleaseFacts) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let part = |part: &str| {
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         !part.is_empty()
@@ -121,11 +121,10 @@ pub(crate) fn check_name(release: &ReleaseFacts) -> Result<(), Error> {
             && !part.starts_with('-')
             && !part.ends_with('-')
     };
-    let name = &release.name;
     if name.len() <= 53 && name.split('.').all(part) {
         return Ok(());
     }
-    Err(Error::InvalidName { name: name.clone() })
+    Err(Error::InvalidName { name: name.to_owned() })
 }
 
 /// Refuses what would be done wrongly, before anything is written.
