@@ -1,4 +1,5 @@
-//! A real control plane, started in seconds: etcd, API server, controller-manager, scheduler, simulated nodes.
+//! A real control plane, started in seconds: etcd, API server, controller-manager, scheduler, and
+//! nodes: simulated ones, a real one, or both.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), catamaran_localcluster::Error> {
@@ -16,6 +17,30 @@
 //! # }
 //! ```
 //!
+//! # A real node
+//!
+//! Simulated nodes show what is asked for; a real one shows that it works. It needs root and some of
+//! Debian's packages (`hack/node.sh install`), and there is room for one on a machine.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), catamaran_localcluster::Error> {
+//! use catamaran_localcluster::LocalCluster;
+//! if let Err(why) = LocalCluster::real_node_available() {
+//!     eprintln!("SKIPPED: {why}");
+//!     return Ok(());
+//! }
+//! let cluster = LocalCluster::builder().real_node().start().await?;
+//! if let Some(node) = cluster.real_node() {
+//!     node.load_image("operator.tar".as_ref()).await?; // or made on the spot: see `Image`
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Its containers, mounts, links and rules are in namespaces of its own, a machine in the machine.
+//! Services and pods are reached from here by their addresses; from inside, the API server is, and
+//! nothing beyond: no registry and no name server.
+//!
 //! # Nothing is left behind
 //!
 //! A process of its own, the *supervisor* (`localcluster supervise`), owns the control plane's
@@ -23,7 +48,8 @@
 //! whatever becomes of its holder (drop, panic, Ctrl-C, SIGKILL), and without leases the supervisor
 //! ends the components in order, removes their folder and exits. If the supervisor itself is killed,
 //! the kernel kills its children, as each has asked it to before it became etcd, kube-apiserver and
-//! so on. The folder that remains in that case is swept by the next start.
+//! so on. The folder that remains in that case is swept by the next start. A real node's namespaces
+//! end with its first process, which is such a child; its control groups are swept like the folder.
 //!
 //! This relies on Linux. To read the logs of a cluster that has ended, set
 //! `CATAMARAN_LOCALCLUSTER_KEEP=1`: its folder remains in `/tmp/catamaran-UID`.

@@ -171,7 +171,11 @@ impl<'a> Plane<'a> {
     }
 
     /// Until nodes are ready and have run a pod.
-    async fn first_pods(&self, client: &kube::Client, real_node: Option<&real::Node>) -> Result<()> {
+    async fn first_pods(
+        &self,
+        client: &kube::Client,
+        real_node: Option<&real::Node>,
+    ) -> Result<()> {
         let count = self.spec.nodes;
         if count > 0 {
             self.at("kwok", "the nodes to be ready");
@@ -309,27 +313,8 @@ impl<'a> Plane<'a> {
             ("allow-privileged", "true"),
             ("profiling", "false"),
         ];
-        let advertised = real::advertised().to_string();
-        let (client_certificate, client_key) = (pki("kubelet-client.crt"), pki("kubelet-client.key"));
-        flags.extend(if self.spec.real_node {
-            vec![
-                ("authorization-mode", "Node,RBAC"),
-                // Not where it listens, but where the node finds it.
-                ("advertise-address", advertised.as_str()),
-                ("endpoint-reconciler-type", "lease"),
-                ("kubelet-preferred-address-types", "InternalIP"),
-                ("kubelet-certificate-authority", &authority),
-                ("kubelet-client-certificate", &client_certificate),
-                ("kubelet-client-key", &client_key),
-            ]
-        } else {
-            vec![
-                ("authorization-mode", "RBAC"),
-                ("advertise-address", "127.0.0.1"),
-                // Nobody reaches a loopback address through a Service.
-                ("endpoint-reconciler-type", "none"),
-            ]
-        });
+        let reach = self.reach();
+        flags.extend(reach.iter().map(|(flag, value)| (*flag, value.as_str())));
         let (policy, log) = (text(&self.path("conf/audit.yaml")), text(&self.path("audit.log")));
         if self.spec.audit {
             flags.extend([
@@ -341,6 +326,29 @@ impl<'a> Plane<'a> {
             ]);
         }
         self.spawn("kube-apiserver", &flags)
+    }
+
+    /// The API server's flags that depend on whether nodes and pods are to reach it, and it them.
+    fn reach(&self) -> Vec<(&'static str, String)> {
+        if !self.spec.real_node {
+            return vec![
+                ("authorization-mode", "RBAC".into()),
+                ("advertise-address", "127.0.0.1".into()),
+                // Nobody reaches a loopback address through a Service.
+                ("endpoint-reconciler-type", "none".into()),
+            ];
+        }
+        let pki = |name: &str| text(&self.path("pki").join(name));
+        vec![
+            ("authorization-mode", "Node,RBAC".into()),
+            // Not where it listens, but where the node finds it.
+            ("advertise-address", real::advertised().to_string()),
+            ("endpoint-reconciler-type", "lease".into()),
+            ("kubelet-preferred-address-types", "InternalIP".into()),
+            ("kubelet-certificate-authority", pki("ca.crt")),
+            ("kubelet-client-certificate", pki("kubelet-client.crt")),
+            ("kubelet-client-key", pki("kubelet-client.key")),
+        ]
     }
 
     fn controller_manager(&self) -> Result<()> {

@@ -7,7 +7,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -153,15 +153,14 @@ async fn a_restricted_pod_runs_logs_and_executes() {
     assert_eq!(said, "inside");
 
     create(&cluster, &namespace, pod("y", &["say", "done"])).await;
-    let code = container(&cluster, &namespace, "y", |status| {
-        Some(status.state?.terminated?.exit_code)
-    });
+    let code =
+        container(&cluster, &namespace, "y", |status| Some(status.state?.terminated?.exit_code));
     assert_eq!(code.await, 0);
     assert_eq!(kubectl(&cluster, &namespace, &["logs", "y"]), "done");
 }
 
 #[tokio::test]
-async fn services_route_from_the_machine_and_from_pods() {
+async fn a_service_routes_from_the_machine_and_from_pods() {
     if skipped() {
         return;
     }
@@ -210,7 +209,11 @@ async fn a_memory_limit_kills() {
     create(&cluster, &namespace, pod("free", &["allocate", "200"])).await;
     for (name, expected) in [("hog", ("OOMKilled", 137)), ("free", ("Completed", 0))] {
         let end = container(&cluster, &namespace, name, |status| status.state?.terminated).await;
-        assert_eq!((end.reason.as_deref(), end.exit_code), (Some(expected.0), expected.1), "{name}");
+        assert_eq!(
+            (end.reason.as_deref(), end.exit_code),
+            (Some(expected.0), expected.1),
+            "{name}"
+        );
     }
 }
 
@@ -236,8 +239,9 @@ async fn an_image_that_is_not_there_is_told() {
 #[derive(Debug)]
 struct Traces {
     folder: PathBuf,
-    /// The namespace of the node's processes.
-    namespace: PathBuf,
+    /// Those that were in the node's process namespace: their ids, and when they were started. (The
+    /// number of a namespace is soon another one's.)
+    processes: BTreeSet<(String, String)>,
 }
 
 impl Traces {
@@ -249,11 +253,15 @@ impl Traces {
         create(cluster, "default", pod).await;
         running(cluster, "default", "x").await;
         let name = node.command("readlink").arg("/proc/self/ns/pid").output().unwrap();
-        let namespace = String::from_utf8(name.stdout).unwrap().trim().into();
-        let traces = Self { folder: cluster.folder().to_owned(), namespace };
+        let namespace = String::from_utf8(name.stdout).unwrap();
+        let processes = processes_in(Path::new(namespace.trim()));
+        let traces = Self { folder: cluster.folder().to_owned(), processes };
         let found = traces.found();
         for what in ["process", "link", "control group"] {
-            assert!(found.contains_key(what), "{what} is looked for in the right place: {found:#?}");
+            assert!(
+                found.contains_key(what),
+                "{what} is looked for in the right place: {found:#?}"
+            );
         }
         let text = format!("{found:?}");
         assert!(text.contains("containerd-shim"), "{text}");
@@ -284,13 +292,10 @@ impl Traces {
         found
     }
 
-    /// All that mention the folder, or are in the namespace.
+    /// All that mention the folder, or were in the namespace.
     fn processes(&self) -> Vec<String> {
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        let inside = all.filter(|entry| {
-            fs::read_link(entry.path().join("ns/pid")).is_ok_and(|found| found == self.namespace)
-        });
-        let lines = inside.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        let still = self.processes.iter().filter(|(id, start)| started(id).as_ref() == Some(start));
+        let lines = still.filter_map(|(id, _)| fs::read(format!("/proc/{id}/cmdline")).ok());
         let inside = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
         inside.chain(processes_of(&self.folder)).collect()
     }
@@ -299,6 +304,27 @@ impl Traces {
         assert_eq!(self.found(), BTreeMap::new());
         assert!(!self.folder.exists());
     }
+}
+
+fn processes_in(namespace: &Path) -> BTreeSet<(String, String)> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let inside = all.filter(|entry| {
+        fs::read_link(entry.path().join("ns/pid")).is_ok_and(|found| found == namespace)
+    });
+    inside
+        .filter_map(|entry| {
+            let id = entry.file_name().into_string().ok()?;
+            let start = started(&id)?;
+            Some((id, start))
+        })
+        .collect()
+}
+
+/// When a process was started, in the kernel's ticks.
+fn started(id: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(19).map(String::from)
 }
 
 #[tokio::test]
@@ -353,7 +379,8 @@ async fn ctrl_c_leaves_nothing_and_a_command_finds_its_images() {
     // Without a lease of ours: a person's.
     let script = "localcluster load $1 && kubectl run x --image=$2 --restart=Never -- say hello \
                   && kubectl wait pod/x --for=jsonpath={.status.phase}=Succeeded --timeout=60s \
-                  && kubectl logs x && echo FOLDER=$(dirname $KUBECONFIG) && sleep 60";
+                  && kubectl logs x && trap 'exit 130' INT && echo FOLDER=$(dirname $KUBECONFIG) \
+                  && while :; do sleep 0.2; done";
     let mut person = Command::new(PROGRAM)
         .args(["run", "--real-node", "--", "sh", "-c", script, "sh"])
         .args([ARCHIVE.as_path(), Path::new(ACTOR)])
@@ -377,8 +404,7 @@ async fn ctrl_c_leaves_nothing_and_a_command_finds_its_images() {
     let group = rustix::process::Pid::from_raw(person.id().cast_signed()).unwrap();
     rustix::process::kill_process_group(group, Signal::INT).unwrap();
     eventually("the end", SOON, async || person.try_wait().unwrap()).await;
-    let namespace = "of its own".into();
-    Traces { folder: folder.into(), namespace }.assert_none();
+    Traces { folder: folder.into(), processes: BTreeSet::new() }.assert_none();
 }
 
 fn path_with(folder: &Path) -> std::ffi::OsString {

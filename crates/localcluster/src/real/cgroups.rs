@@ -54,9 +54,9 @@ pub(super) fn remove_stale() {
 /// Whether none is left of those whose names are wanted.
 fn remove_where(mount: &Path, wanted: impl Fn(&str) -> bool) -> bool {
     let hierarchies = folders(mount).into_iter().chain([mount.to_owned()]);
-    let ours = hierarchies.flat_map(|hierarchy| folders(&hierarchy)).filter(|group| {
-        group.file_name().and_then(|name| name.to_str()).is_some_and(&wanted)
-    });
+    let ours = hierarchies
+        .flat_map(|hierarchy| folders(&hierarchy))
+        .filter(|group| group.file_name().and_then(|name| name.to_str()).is_some_and(&wanted));
     // All, although one may fail.
     ours.map(|group| remove_tree(&group)).filter(Result::is_err).count() == 0
 }

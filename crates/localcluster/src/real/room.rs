@@ -25,16 +25,8 @@ use crate::processes::Processes;
 use crate::readiness::POLL;
 
 /// What `unshare` is to separate from the machine. If it is killed, so is what it has started.
-pub(super) const NAMESPACES: [&str; 8] = [
-    "--mount",
-    "--pid",
-    "--net",
-    "--ipc",
-    "--uts",
-    "--fork",
-    "--kill-child",
-    "--mount-proc",
-];
+pub(super) const NAMESPACES: [&str; 8] =
+    ["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc"];
 
 /// How long the kernel may take to end all of a node's processes.
 const END: Duration = Duration::from_secs(10);
