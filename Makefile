@@ -176,7 +176,7 @@ install: manifests ## Install the CRDs into the cluster of $KUBECONFIG.
 	$(KUBECTL) apply -k config/crd
 
 .PHONY: uninstall
-uninstall: manifests ## Delete the CRDs, and with them all resources of these kinds.
+uninstall: ## Delete the CRDs, and with them all resources of these kinds.
 	@$(delete_crds)
 
 .PHONY: deploy
@@ -186,7 +186,7 @@ deploy: manifests ## Deploy CRDs, RBAC and the operator with image IMG.
 # The kinds go first, while the operator is there to clean up after them. What
 # is left then lacks the CRDs, hence the second --ignore-not-found.
 .PHONY: undeploy
-undeploy: manifests ## Delete everything that deploy made, and all resources of these kinds.
+undeploy: ## Delete everything that deploy made, and all resources of these kinds.
 	@$(delete_crds)
 	$(KUBECTL) delete --ignore-not-found=true --timeout=$(delete-timeout) -k config/default
 

@@ -44,6 +44,11 @@ EOF
 
 # --- a root folder ------------------------------------------------------------
 
+# apt compares with its lists: a file that is whole is not fetched again.
+download() { # packages...
+    (cd "$DEBS" && apt-get download --quiet --quiet "$@" 2> >(grep -v 'unsandboxed as root' >&2))
+}
+
 # Downloads packages, or finds them from last time, and unpacks them. Their
 # maintainer scripts do not run.
 unpack() { # root packages...
@@ -52,8 +57,8 @@ unpack() { # root packages...
     mkdir -p "$DEBS" "$root"
     exec {lock}>"$DEBS/lock"
     flock "$lock"
-    # apt compares with its lists: a file that is whole is not fetched again.
-    if (cd "$DEBS" && apt-get download --quiet --quiet "$@" 2> >(grep -v 'unsandboxed as root' >&2)); then
+    # A second time with fresh lists: old ones name files that are gone.
+    if download "$@" || { ((EUID == 0)) && apt-get update --quiet --quiet && download "$@"; }; then
         # Asked elsewhere: of files that are there apt says nothing.
         files=$(cd "$WORK" && apt-get download --print-uris "$@" | awk '{ print $2 }')
     fi

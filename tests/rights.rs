@@ -19,7 +19,12 @@ const ACCOUNT: &str = "memcached-operator-controller-manager";
 
 /// Every verb of the role, as (group, resource, verb), with subresources as `resource/sub`.
 fn granted() -> BTreeSet<(String, String, String)> {
-    let text = std::fs::read_to_string(root().join("config/rbac/role.yaml")).unwrap();
+    let roles = ["config/rbac/role.yaml", "config/rbac/leader_election_role.yaml"];
+    roles.into_iter().flat_map(granted_by).collect()
+}
+
+fn granted_by(file: &str) -> BTreeSet<(String, String, String)> {
+    let text = std::fs::read_to_string(root().join(file)).unwrap();
     let role: Value = serde_saphyr::from_str(&text).unwrap();
     let strings = |value: &Value| -> Vec<String> {
         value.as_array().unwrap().iter().map(|item| item.as_str().unwrap().to_owned()).collect()
@@ -87,18 +92,19 @@ async fn its_rights_are_enough_and_none_is_idle() {
     bench.kubectl(&["rollout", "status", &deployment, "-n", SYSTEM, "--timeout=60s"]);
     let kubeconfig = bench.cluster.service_account(SYSTEM, ACCOUNT).await.unwrap();
     // All namespaces, as deployed: WATCH_NAMESPACE is empty.
-    let _operator = Operator::start(Operator::command(&kubeconfig));
+    let mut command = Operator::command(&kubeconfig);
+    command.args(["--leader-elect", "--leader-election-namespace", SYSTEM]);
+    let _operator = Operator::start(command);
 
     everything_a_user_does(&bench).await;
 
-    bench.cluster.audit().until_quiet(Duration::from_secs(2), DEADLINE).await.unwrap();
     let account = format!("system:serviceaccount:{SYSTEM}:{ACCOUNT}");
-    let requests = bench.cluster.audit().of_user(&account).requests().unwrap();
+    let audit = bench.cluster.audit().of_user(&account);
+    // Less than the two seconds between renewals of the lease.
+    audit.until_quiet(Duration::from_secs(1), DEADLINE).await.unwrap();
+    let requests = audit.requests().unwrap();
     let forbidden: Vec<_> = requests.iter().filter(|request| request.code == 403).collect();
-    assert!(
-        forbidden.is_empty(),
-        "rights that are missing in config/rbac/role.yaml: {forbidden:#?}"
-    );
+    assert!(forbidden.is_empty(), "rights that are missing in config/rbac: {forbidden:#?}");
 
     let used: BTreeSet<_> = requests.iter().flat_map(taken).collect();
     // Admission asks for this right; it makes no request (see LocalCluster: the plugin is on, as in
@@ -111,7 +117,7 @@ async fn its_rights_are_enough_and_none_is_idle() {
         .filter(|right| !asked_by_admission(right))
         .filter(|right| !used.contains(*right))
         .collect();
-    assert!(idle.is_empty(), "rights in config/rbac/role.yaml that nothing needs: {idle:#?}");
+    assert!(idle.is_empty(), "rights in config/rbac that nothing needs: {idle:#?}");
 }
 
 /// Every kind of object of the chart comes, changes, is repaired, and goes; so does the native kind.

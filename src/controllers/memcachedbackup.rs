@@ -101,6 +101,8 @@ fn pod() -> PodSpec {
             }]),
             readiness_probe: Some(Probe {
                 tcp_socket: Some(TCPSocketAction { port: IntOrString::Int(PORT), host: None }),
+                // The first probe is often too early: the next one soon after.
+                period_seconds: Some(3),
                 ..Probe::default()
             }),
             security_context: Some(SecurityContext {

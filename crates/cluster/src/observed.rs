@@ -186,9 +186,16 @@ impl Expected {
         self
     }
 
-    /// Compares with what the cache says now, at the time `now`.
-    pub fn compare(&mut self, observed: Option<&Observed>, now: Instant) -> Verdict {
-        let verdict = self.judge(observed, now);
+    /// Compares with what the cache says now, at the time `now`; `listed_at` is when its last complete
+    /// list began.
+    pub fn compare(
+        &mut self,
+        observed: Option<&Observed>,
+        listed_at: Option<Instant>,
+        now: Instant,
+    ) -> Verdict {
+        let listed_since = listed_at.is_some_and(|listed_at| listed_at > self.left_at);
+        let verdict = self.judge(observed, listed_since, now);
         let pause = match self.repairs.checked_sub(PATIENCE) {
             Some(more) => Duration::from_secs(1 << more.min(5)),
             None => Duration::ZERO,
@@ -200,7 +207,7 @@ impl Expected {
         }
     }
 
-    fn judge(&mut self, observed: Option<&Observed>, now: Instant) -> Verdict {
+    fn judge(&mut self, observed: Option<&Observed>, listed_since: bool, now: Instant) -> Verdict {
         match observed {
             Some(observed) if observed.deleting => Verdict::Gone,
             Some(observed) if observed.mark == self.mark => {
@@ -208,7 +215,7 @@ impl Expected {
                 Verdict::Same
             }
             Some(observed) if observed.version > self.version => Verdict::Drifted,
-            None if self.confirmed || now.duration_since(self.left_at) > LAG => Verdict::Gone,
+            None if self.confirmed || listed_since || self.age(now) > LAG => Verdict::Gone,
             Some(_) | None => Verdict::Behind,
         }
     }
@@ -241,7 +248,7 @@ mod tests {
 
     fn verdict(before: &DynamicObject, after: &DynamicObject) -> Verdict {
         let observed = Observed::of("apps", "Deployment", after);
-        Expected::of("apps", "Deployment", before).compare(Some(&observed), Instant::now())
+        Expected::of("apps", "Deployment", before).compare(Some(&observed), None, Instant::now())
     }
 
     #[test]
@@ -281,7 +288,7 @@ mod tests {
         let mut expected = Expected::of("apps", "Deployment", &ours);
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            pauses.push(match expected.compare(Some(&theirs), expected.left_at) {
+            pauses.push(match expected.compare(Some(&theirs), None, expected.left_at) {
                 Verdict::Rest(pause) => pause.as_secs(),
                 verdict => {
                     assert_eq!(verdict, Verdict::Drifted);
@@ -292,17 +299,19 @@ mod tests {
         }
         assert_eq!(pauses, [0, 0, 0, 1, 2, 4]);
         let later = expected.left_at + Duration::from_secs(9);
-        assert_eq!(expected.compare(Some(&theirs), later), Verdict::Drifted);
+        assert_eq!(expected.compare(Some(&theirs), None, later), Verdict::Drifted);
     }
 
     #[test]
     fn a_missing_object_is_gone_only_after_the_cache_had_it_or_had_the_time() {
         let ours = deployment(5, Some(1), &json!({}));
         let mut expected = Expected::of("apps", "Deployment", &ours);
-        assert_eq!(expected.compare(None, Instant::now()), Verdict::Behind);
-        assert_eq!(expected.compare(None, Instant::now() + LAG * 2), Verdict::Gone);
+        assert_eq!(expected.compare(None, None, Instant::now()), Verdict::Behind);
+        assert_eq!(expected.compare(None, None, Instant::now() + LAG * 2), Verdict::Gone);
+        let listed = Some(Instant::now());
+        assert_eq!(expected.compare(None, listed, Instant::now()), Verdict::Gone);
         let observed = Observed::of("apps", "Deployment", &ours);
-        assert_eq!(expected.compare(Some(&observed), Instant::now()), Verdict::Same);
-        assert_eq!(expected.compare(None, Instant::now()), Verdict::Gone);
+        assert_eq!(expected.compare(Some(&observed), None, Instant::now()), Verdict::Same);
+        assert_eq!(expected.compare(None, None, Instant::now()), Verdict::Gone);
     }
 }

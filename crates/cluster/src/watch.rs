@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::api::PartialObjectMeta;
@@ -17,7 +17,6 @@ use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use serde_json::Value;
-use tokio::sync::watch;
 
 /// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -104,7 +103,7 @@ pub struct Trouble {
 #[derive(Debug)]
 pub struct Store<P> {
     objects: RwLock<HashMap<ObjectKey, Entry<P>>>,
-    synced: watch::Sender<bool>,
+    listed: RwLock<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -115,7 +114,7 @@ struct Entry<P> {
 
 impl<P> Default for Store<P> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), synced: watch::Sender::new(false) }
+        Self { objects: RwLock::default(), listed: RwLock::default() }
     }
 }
 
@@ -136,15 +135,10 @@ impl<P> Store<P> {
             .collect()
     }
 
-    /// Whether the first list has been read to its end.
-    pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
-    }
-
-    /// Returns when the first list has been read to its end.
-    pub async fn synced(&self) {
-        // The sender lives as long as `self`: waiting cannot fail.
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    /// When the last list that was read to its end began; `None` before the first one has been. What
+    /// was written before and is not here is gone.
+    pub fn listed_at(&self) -> Option<Instant> {
+        *self.listed.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn insert(&self, key: ObjectKey, version: &str, value: P, listed: bool) -> Option<Change<P>> {
@@ -231,7 +225,7 @@ struct Follower<'a, P, Project, OnChange> {
     project: Project,
     on_change: OnChange,
     /// While a list is read: the keys that it has not confirmed yet.
-    listed: Option<HashSet<ObjectKey>>,
+    listed: Option<(Instant, HashSet<ObjectKey>)>,
 }
 
 impl<P, Project, OnChange> Follower<'_, P, Project, OnChange>
@@ -246,15 +240,18 @@ where
         whole: impl Fn(K) -> DynamicObject,
     ) {
         match event {
-            Event::Init => self.listed = Some(self.store.keys()),
+            Event::Init => self.listed = Some((Instant::now(), self.store.keys())),
             Event::InitApply(object) => self.seen(whole(object), true),
             Event::InitDone => {
                 backoff.reset();
                 // What vanished while the watch was down is told as a delete: kube swaps silently.
-                for key in self.listed.take().unwrap_or_default() {
-                    self.gone(&key);
+                if let Some((began, unconfirmed)) = self.listed.take() {
+                    for key in unconfirmed {
+                        self.gone(&key);
+                    }
+                    *self.store.listed.write().unwrap_or_else(PoisonError::into_inner) =
+                        Some(began);
                 }
-                self.store.synced.send_replace(true);
             }
             Event::Apply(object) => {
                 backoff.reset();
@@ -269,7 +266,7 @@ where
 
     fn seen(&mut self, mut object: DynamicObject, listed: bool) {
         let key = ObjectKey::of(&object.metadata);
-        if let Some(unconfirmed) = &mut self.listed {
+        if let Some((_, unconfirmed)) = &mut self.listed {
             unconfirmed.remove(&key);
         }
         let version = object.metadata.resource_version.clone().unwrap_or_default();

@@ -29,3 +29,14 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>, operator: &str) -> Result
     }
     Client::try_from(config).map_err(|error| error.to_string())
 }
+
+/// Whether this process runs in a pod.
+pub(crate) fn in_cluster() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// A number that nobody can guess, another one at every call.
+pub(crate) fn fresh() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}

@@ -16,6 +16,7 @@
 mod charts;
 mod client;
 pub mod crds;
+mod lead;
 mod manager;
 pub mod native;
 mod options;

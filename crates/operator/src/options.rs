@@ -38,6 +38,18 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
 
+    /// Work only while this process holds the lease: of several, one at a time
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true")]
+    pub leader_elect: bool,
+
+    /// The lease's name; without it the operator's name
+    #[arg(long, value_name = "NAME")]
+    pub leader_election_id: Option<String>,
+
+    /// The lease's namespace; without it the namespace of the operator's pod
+    #[arg(long, value_name = "NAME")]
+    pub leader_election_namespace: Option<String>,
+
     /// How many resources of one kind are worked on at once, unless watches.yaml says otherwise
     #[arg(long, value_name = "N", default_value_t = default_concurrency(), hide_default_value = true)]
     pub max_concurrent_reconciles: usize,

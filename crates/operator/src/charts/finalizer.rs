@@ -30,11 +30,11 @@ pub(super) async fn add(
     }
 }
 
-/// Removes both; the resource may be gone then.
+/// Removes both; returns the resource as it is then, unless it was gone before.
 pub(super) async fn remove(
     api: &Api<DynamicObject>,
     resource: &DynamicObject,
-) -> Result<(), Failure> {
+) -> Result<Option<DynamicObject>, Failure> {
     let finalizers: Vec<String> = resource
         .finalizers()
         .iter()
@@ -42,8 +42,8 @@ pub(super) async fn remove(
         .cloned()
         .collect();
     match patch(api, resource, &finalizers).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Ok(patched) => Ok(Some(patched)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(failure(&error, "remove the finalizer from")),
     }
 }

@@ -120,12 +120,13 @@ impl Remembered {
         for object in &mut self.objects {
             let cached = object.cached();
             let observed = cached.as_deref().map(|dependent| &dependent.observed);
+            let listed_at = object.cache.as_ref().and_then(|cache| cache.listed_at(&object.key()));
             if object.is_blind(now) {
                 findings.blind = true;
             } else if !object.cache.as_ref().is_some_and(|cache| cache.is_synced()) {
                 findings.look_again(CATCH_UP);
             } else {
-                match object.expected.compare(observed, now) {
+                match object.expected.compare(observed, listed_at, now) {
                     Verdict::Drifted | Verdict::Gone => findings.drifted.push(object.id.clone()),
                     Verdict::Behind => findings.look_again(CATCH_UP),
                     Verdict::Rest(pause) => findings.look_again(pause),
@@ -175,7 +176,10 @@ impl Left {
     }
 
     fn cached(&self) -> Option<Arc<Dependent>> {
-        let key = ObjectKey { namespace: self.id.namespace.clone(), name: self.id.name.clone() };
-        self.cache.as_ref()?.get(&key)
+        self.cache.as_ref()?.get(&self.key())
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey { namespace: self.id.namespace.clone(), name: self.id.name.clone() }
     }
 }

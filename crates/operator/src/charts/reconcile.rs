@@ -282,7 +282,10 @@ impl ChartController {
                 }
                 self.memory().forget_release(own.key);
                 tracing::info!("Removing finalizer");
-                finalizer::remove(own.api, resource).await.map(|()| Next::Rest)
+                if let Some(patched) = finalizer::remove(own.api, resource).await? {
+                    own.writes.note(own.key, &patched);
+                }
+                Ok(Next::Rest)
             }
             Err(error) => {
                 let mut draft = Draft::of(resource);

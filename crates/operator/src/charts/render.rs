@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::ChartController;
 use super::lookup::{self, LookupError};
+use crate::client::fresh;
 use crate::manager::queue::Key;
 
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
@@ -123,6 +124,7 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draw {
     clock: SystemTime,
+    /// Not to be guessed: random values of charts are passwords.
     seed: u64,
 }
 
@@ -131,7 +133,7 @@ impl Draw {
     pub fn another() -> Self {
         // A year ahead: a chart that prints the year prints another one.
         let clock = SystemTime::now() + Duration::from_hours(24 * 366);
-        Self { clock, seed: fresh_seed() }
+        Self { clock, seed: fresh() }
     }
 }
 
@@ -139,14 +141,8 @@ impl ChartController {
     /// What renderings for this resource draw: the same random values as long as the operator runs.
     pub(super) fn draw(&self, key: &Key) -> Draw {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        Draw { clock: SystemTime::now(), seed: memory.seed(key, fresh_seed) }
+        Draw { clock: SystemTime::now(), seed: memory.seed(key, fresh) }
     }
-}
-
-/// Not to be guessed: random values of charts are passwords.
-fn fresh_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(SystemTime::now())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catamaran_cluster::mapper::{Mapper, Mapping};
 use catamaran_cluster::watch::{self, Change, Content, ObjectKey, Store, Target, Trouble};
@@ -37,10 +37,12 @@ impl<P> Default for Cache<P> {
 impl<P> Cache<P> {
     /// The projection of one object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<P>> {
-        self.stores()
-            .iter()
-            .filter(|(namespace, _)| namespace.is_none() || *namespace == key.namespace)
-            .find_map(|(_, store)| store.get(key))
+        self.stores_of(key).find_map(|store| store.get(key))
+    }
+
+    /// When the last complete list of the key's namespace began, see [`Store::listed_at`].
+    pub fn listed_at(&self, key: &ObjectKey) -> Option<Instant> {
+        self.stores_of(key).find_map(|store| store.listed_at())
     }
 
     /// All projections that `keep` likes, with their keys.
@@ -50,7 +52,9 @@ impl<P> Cache<P> {
 
     /// Whether all first lists have been read.
     pub fn is_synced(&self) -> bool {
-        self.stores.get().is_some_and(|stores| stores.iter().all(|(_, store)| store.is_synced()))
+        self.stores
+            .get()
+            .is_some_and(|stores| stores.iter().all(|(_, store)| store.listed_at().is_some()))
     }
 
     /// Whether all first lists have been read, or the kind is known to be missing for now.
@@ -67,6 +71,11 @@ impl<P> Cache<P> {
         };
         // A right that is missing keeps a cache empty for ever; that has been said, work goes on.
         let _ = tokio::time::timeout(within, settled).await;
+    }
+
+    fn stores_of<'a>(&'a self, key: &'a ObjectKey) -> impl Iterator<Item = &'a Arc<Store<P>>> {
+        let holds = |namespace: &Option<String>| namespace.is_none() || *namespace == key.namespace;
+        self.stores().iter().filter(move |(namespace, _)| holds(namespace)).map(|(_, store)| store)
     }
 
     fn stores(&self) -> &[NamespaceStore<P>] {

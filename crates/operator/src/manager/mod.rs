@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::charts::ChartController;
+use crate::lead::{Leadership, Seat};
 use crate::native::{NativeController, Reconciler, gvk};
 use crate::options::Options;
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
@@ -54,6 +55,9 @@ pub enum ManagerError {
     /// A flag cannot be followed.
     #[error("{0}")]
     Flag(String),
+    /// Somebody else may lead now; the process must end, and start anew as a standby.
+    #[error("leadership was lost: the lease could not be renewed in time")]
+    LeadershipLost,
     /// A second signal came before the end.
     #[error("ended at once by a second signal; what was under way is resumed at the next start")]
     Interrupted,
@@ -118,7 +122,8 @@ impl Manager {
         let probes = serve::bind(&self.options.health_probe_bind_address)
             .await
             .map_err(ManagerError::Flag)?;
-        let running = Running::start(self, watches, client);
+        let seat = self.seat(&client)?;
+        let running = Running::start(self, watches, client.clone());
         let serving = CancellationToken::new();
         let probes = probes.map(|listener| {
             if let Ok(address) = listener.local_addr() {
@@ -127,17 +132,30 @@ impl Manager {
             let ready = running.readiness();
             tokio::spawn(serve::probes(listener, ready, serving.clone()))
         });
-        signals.next().await;
-        tracing::info!("ending: finishing what is under way");
-        let ended = tokio::select! {
-            () = running.end() => Ok(()),
-            () = signals.next() => Err(ManagerError::Interrupted),
-        };
+        let ended = running.lead(client, seat, &mut signals).await;
         serving.cancel();
         if let Some(probes) = probes {
             probes.abort();
         }
         ended
+    }
+
+    /// The lease to be held, if leaders are to be elected.
+    fn seat(&self, client: &Client) -> Result<Option<Seat>, ManagerError> {
+        let Options { leader_elect, leader_election_id, leader_election_namespace, .. } =
+            &self.options;
+        if !leader_elect {
+            return Ok(None);
+        }
+        let in_pod = || client::in_cluster().then(|| client.default_namespace().to_owned());
+        let namespace = leader_election_namespace.clone().or_else(in_pod).ok_or_else(|| {
+            let told = "--leader-elect outside of a cluster needs --leader-election-namespace";
+            ManagerError::Flag(told.to_owned())
+        })?;
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| self.operator.clone());
+        let identity = format!("{host}_{:016x}", client::fresh());
+        let name = leader_election_id.clone().unwrap_or_else(|| self.operator.clone());
+        Ok(Some(Seat { namespace, name, identity }))
     }
 
     fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
@@ -190,7 +208,7 @@ impl Signals {
 /// A manager at work.
 struct Running {
     dispatch: Arc<Dispatch>,
-    workers: JoinSet<()>,
+    workers: usize,
     feeds: Feeds,
 }
 
@@ -240,12 +258,52 @@ impl Running {
             failures: std::sync::Mutex::default(),
             writes: Arc::default(),
         });
-        let mut workers = JoinSet::new();
-        for _ in 0..bounds.iter().map(|bound| (*bound).max(1)).sum() {
-            let dispatch = dispatch.clone();
-            workers.spawn(async move { dispatch.work().await });
-        }
+        let workers = bounds.iter().map(|bound| (*bound).max(1)).sum();
         Self { dispatch, workers, feeds }
+    }
+
+    /// Works while it leads, until a signal comes or leadership is lost.
+    async fn lead(
+        self,
+        client: Client,
+        seat: Option<Seat>,
+        signals: &mut Signals,
+    ) -> Result<(), ManagerError> {
+        let leadership = match seat {
+            None => None,
+            Some(seat) => tokio::select! {
+                leadership = Leadership::acquire(client, seat) => Some(leadership),
+                () = signals.next() => {
+                    self.end(JoinSet::new()).await;
+                    return Ok(());
+                }
+            },
+        };
+        let mut work = JoinSet::new();
+        for _ in 0..self.workers {
+            let dispatch = self.dispatch.clone();
+            work.spawn(async move { dispatch.work().await });
+        }
+        let lost = async {
+            match &leadership {
+                Some(leadership) => leadership.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = signals.next() => {}
+            // At once: from now on another one may write.
+            () = lost => return Err(ManagerError::LeadershipLost),
+        }
+        tracing::info!("ending: finishing what is under way");
+        tokio::select! {
+            () = self.end(work) => {}
+            () = signals.next() => return Err(ManagerError::Interrupted),
+        }
+        if let Some(leadership) = leadership {
+            leadership.release().await;
+        }
+        Ok(())
     }
 
     /// Ready once the first list of every kind has been read, or the kind is known to be missing.
@@ -254,13 +312,13 @@ impl Running {
         Arc::new(move || dispatch.kinds.iter().all(|kind| kind.cache.is_settled()))
     }
 
-    async fn end(mut self) {
+    async fn end(&self, mut work: JoinSet<()>) {
         self.dispatch.queue.close();
-        let finish = async { while self.workers.join_next().await.is_some() {} };
+        let finish = async { while work.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, finish).await.is_err() {
             tracing::warn!(grace = ?GRACE, "some work did not end in time; it is resumed at the next start");
         }
-        self.workers.shutdown().await;
+        work.shutdown().await;
         self.feeds.stop.cancel();
         self.feeds.tasks.close();
         self.feeds.tasks.wait().await;

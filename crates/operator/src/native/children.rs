@@ -123,12 +123,13 @@ impl Children {
             return None;
         }
         let observed = cached.map(|dependent| &dependent.observed);
-        let again = match child.expected.compare(observed, Instant::now()) {
-            Verdict::Same => None,
-            Verdict::Behind => Some(CATCH_UP),
-            Verdict::Rest(pause) => Some(pause),
-            Verdict::Drifted | Verdict::Gone => return None,
-        };
+        let again =
+            match child.expected.compare(observed, child.cache.listed_at(&key.1), Instant::now()) {
+                Verdict::Same => None,
+                Verdict::Behind => Some(CATCH_UP),
+                Verdict::Rest(pause) => Some(pause),
+                Verdict::Drifted | Verdict::Gone => return None,
+            };
         let progress = child.expected.readiness(observed).clone().into();
         Some(Applied { progress, again })
     }

@@ -1,0 +1,132 @@
+//! The Lease object: read, taken, renewed, released.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+
+use super::Seat;
+
+/// What we know of the lease.
+#[derive(Clone)]
+pub(super) struct Record {
+    api: Api<Lease>,
+    seat: Seat,
+    duration: Duration,
+    /// The lease as we last saw it, and when it had last changed by our own clock.
+    seen: Option<(Lease, Instant)>,
+}
+
+impl Record {
+    pub fn new(api: Api<Lease>, seat: Seat, duration: Duration) -> Self {
+        Self { api, seat, duration, seen: None }
+    }
+
+    pub fn identity(&self) -> &str {
+        &self.seat.identity
+    }
+
+    /// Who held the lease when we last saw it.
+    pub fn holder(&self) -> Option<&str> {
+        self.seen.as_ref().and_then(|(lease, _)| holder(lease))
+    }
+
+    /// Takes or renews the lease; false if it is somebody else's.
+    ///
+    /// # Errors
+    /// What the API server answers, besides that somebody else was quicker.
+    pub async fn take(&mut self) -> Result<bool, kube::Error> {
+        let Some(lease) = self.api.get_opt(&self.seat.name).await? else {
+            let lease = self.claim(None);
+            return self.written(self.api.create(&PostParams::default(), &lease).await);
+        };
+        self.see(lease);
+        let Some((lease, changed)) = &self.seen else { return Ok(false) };
+        let free = match holder(lease) {
+            None => true,
+            Some(holder) => holder == self.seat.identity || changed.elapsed() >= good_for(lease),
+        };
+        if !free {
+            return Ok(false);
+        }
+        let claim = self.claim(Some(lease));
+        self.written(self.api.replace(&self.seat.name, &PostParams::default(), &claim).await)
+    }
+
+    /// Gives the lease up, if it is still ours.
+    ///
+    /// # Errors
+    /// What the API server answers, besides that it is somebody else's.
+    pub async fn release(&mut self) -> Result<(), kube::Error> {
+        let Some(mut lease) = self.api.get_opt(&self.seat.name).await? else { return Ok(()) };
+        if holder(&lease) != Some(self.identity()) {
+            return Ok(());
+        }
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = None;
+        // As client-go does: whoever does not look at the holder sees a lease that has run out.
+        spec.lease_duration_seconds = Some(1);
+        spec.renew_time = Some(MicroTime(Timestamp::now()));
+        let released = self.api.replace(&self.seat.name, &PostParams::default(), &lease).await;
+        self.written(released).map(drop)
+    }
+
+    fn written(&mut self, answer: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+        match answer {
+            Ok(lease) => {
+                self.seen = Some((lease, Instant::now()));
+                Ok(true)
+            }
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn see(&mut self, lease: Lease) {
+        let known = self.seen.as_ref().map(|(known, _)| known.resource_version());
+        if known != Some(lease.resource_version()) {
+            self.seen = Some((lease, Instant::now()));
+        }
+    }
+
+    /// The lease in our name, over the one that is there.
+    fn claim(&self, before: Option<&Lease>) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let old = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let ours = before.is_some_and(|lease| holder(lease) == Some(self.identity()));
+        let transitions = old.lease_transitions.unwrap_or_default();
+        let metadata = before.map_or_else(
+            || ObjectMeta { name: Some(self.seat.name.clone()), ..ObjectMeta::default() },
+            |lease| lease.metadata.clone(),
+        );
+        let spec = LeaseSpec {
+            holder_identity: Some(self.seat.identity.clone()),
+            lease_duration_seconds: i32::try_from(self.duration.as_secs()).ok(),
+            acquire_time: if ours { old.acquire_time.clone() } else { Some(now.clone()) },
+            renew_time: Some(now),
+            lease_transitions: Some(if ours || before.is_none() {
+                transitions
+            } else {
+                transitions + 1
+            }),
+            ..old
+        };
+        Lease { metadata, spec: Some(spec) }
+    }
+}
+
+fn holder(lease: &Lease) -> Option<&str> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref()?;
+    Some(holder).filter(|holder| !holder.is_empty())
+}
+
+fn good_for(lease: &Lease) -> Duration {
+    let seconds =
+        lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or_default();
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+}
