@@ -1,8 +1,10 @@
 //! Passwords.
 
-use catamaran_gotemplate::{Ctx, FuncError};
+use catamaran_gotemplate::{Ctx, FuncError, Value};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
-use crate::args::{bytes, chars, string};
+use crate::args::{any, bytes, chars, string};
 use crate::random::fill;
 
 /// Go's default cost, and so Helm's.
@@ -25,6 +27,107 @@ items! {
         let stored = stored_password(ctx, bytes(args, 1))?;
         string(ctx, format!("{user}:{stored}"))
     };
+    /// A password for a site, always the same for the same counter, kind, master password, user and
+    /// site (the algorithm of Master Password). Kinds: maximum, long, medium, short, basic, pin.
+    "derivePassword"(Uint64, String, String, String, String) => |ctx, args| {
+        let kind = chars(args, 1);
+        let Some((_, patterns)) = PATTERNS.iter().find(|(name, _)| *name == kind) else {
+            return string(ctx, format!("cannot find password template {kind}"));
+        };
+        ctx.meter.charge_steps(STEPS * 2)?;
+        ctx.meter.check_deadline()?;
+        let seed = site_seed(any(args, 0), bytes(args, 2), bytes(args, 3), bytes(args, 4))?;
+        string(ctx, spelled(patterns, &seed))
+    };
+}
+
+/// What the algorithm starts every text with that it hashes.
+const SCOPE: &[u8] = b"com.lyndir.masterpassword";
+
+/// The kinds of passwords, and the forms that each may take; letters stand for [`alphabet`]s.
+const PATTERNS: [(&str, &[&str]); 6] = [
+    ("maximum", &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"]),
+    (
+        "long",
+        &[
+            "CvcvnoCvcvCvcv",
+            "CvcvCvcvnoCvcv",
+            "CvcvCvcvCvcvno",
+            "CvccnoCvcvCvcv",
+            "CvccCvcvnoCvcv",
+            "CvccCvcvCvcvno",
+            "CvcvnoCvccCvcv",
+            "CvcvCvccnoCvcv",
+            "CvcvCvccCvcvno",
+            "CvcvnoCvcvCvcc",
+            "CvcvCvcvnoCvcc",
+            "CvcvCvcvCvccno",
+            "CvccnoCvccCvcv",
+            "CvccCvccnoCvcv",
+            "CvccCvccCvcvno",
+            "CvcvnoCvccCvcc",
+            "CvcvCvccnoCvcc",
+            "CvcvCvccCvccno",
+            "CvccnoCvcvCvcc",
+            "CvccCvcvnoCvcc",
+            "CvccCvcvCvccno",
+        ],
+    ),
+    ("medium", &["CvcnoCvc", "CvcCvcno"]),
+    ("short", &["Cvcn"]),
+    ("basic", &["aaanaaan", "aannaaan", "aaannaaa"]),
+    ("pin", &["nnnn"]),
+];
+
+/// The characters that a letter of a pattern stands for, in the order the algorithm counts them.
+fn alphabet(class: u8) -> &'static [u8] {
+    match class {
+        b'V' => b"AEIOU",
+        b'C' => b"BCDFGHJKLMNPQRSTVWXYZ",
+        b'v' => b"aeiou",
+        b'c' => b"bcdfghjklmnpqrstvwxyz",
+        b'a' => b"AEIOUaeiouBCDFGHJKLMNPQRSTVWXYZbcdfghjklmnpqrstvwxyz",
+        b'n' => b"0123456789",
+        b'o' => b"@&%?,=[]_:-+*$#!'^~;()/.",
+        _ => b"AEIOUaeiouBCDFGHJKLMNPQRSTVWXYZbcdfghjklmnpqrstvwxyz0123456789!@#$%^&*()",
+    }
+}
+
+/// The bytes that decide form and characters of a site's password.
+fn site_seed(
+    counter: &Value,
+    password: &[u8],
+    user: &[u8],
+    site: &[u8],
+) -> Result<Vec<u8>, FuncError> {
+    // Go's parameter has 32 bits, and cuts a literal to them.
+    #[allow(clippy::cast_possible_truncation)]
+    let [counter, user_length, site_length] =
+        [counter.as_uint().unwrap_or(0), user.len() as u64, site.len() as u64]
+            .map(|number| (number as u32).to_be_bytes());
+    let failed = |error: &dyn std::fmt::Display| {
+        FuncError::new(format!("failed to derive password: {error}"))
+    };
+    let salt = [SCOPE, &user_length, user].concat();
+    let mut key = [0; 64];
+    let params = scrypt::Params::new(15, 8, 2).map_err(|error| failed(&error))?;
+    scrypt::scrypt(password, &salt, &params, &mut key).map_err(|error| failed(&error))?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).map_err(|error| failed(&error))?;
+    mac.update(&[SCOPE, &site_length, site, &counter].concat());
+    Ok(mac.finalize().into_bytes().to_vec())
+}
+
+/// The password: the first byte picks the form, each further one a character.
+fn spelled(patterns: &[&str], seed: &[u8]) -> Vec<u8> {
+    let pick = |at: usize, count: usize| {
+        seed.get(at).map_or(0, |byte| usize::from(*byte)).checked_rem(count).unwrap_or(0)
+    };
+    let pattern = patterns.get(pick(0, patterns.len())).copied().unwrap_or_default();
+    let chosen = pattern.bytes().enumerate().filter_map(|(at, class)| {
+        let characters = alphabet(class);
+        characters.get(pick(at + 1, characters.len())).copied()
+    });
+    chosen.collect()
 }
 
 fn stored_password(ctx: &mut Ctx, password: &[u8]) -> Result<String, FuncError> {

@@ -22,7 +22,7 @@ items! {
     "b64enc"(String) => |ctx, args| string(ctx, STANDARD.encode(bytes(args, 0)));
     /// From base 64; what is none gives the text of the error.
     "b64dec"(String) => |ctx, args| {
-        let decoded = decode64(bytes(args, 0));
+        let decoded = from_base64(bytes(args, 0)).unwrap_or_else(String::into_bytes);
         string(ctx, decoded)
     };
     /// In base 32.
@@ -59,11 +59,11 @@ fn digest<D: Digest>(ctx: &mut Ctx, data: &[u8]) -> Outcome {
     string(ctx, out)
 }
 
-/// The bytes, or Go's error text in their place. Line breaks are skipped.
-fn decode64(data: &[u8]) -> Vec<u8> {
+/// The bytes; the error is Go's text. Line breaks are skipped.
+pub(crate) fn from_base64(data: &[u8]) -> Result<Vec<u8>, String> {
     let packed: Vec<u8> =
         data.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    LENIENT.decode(&packed).unwrap_or_else(|_| corrupt64(data).into_bytes())
+    LENIENT.decode(&packed).map_err(|_| corrupt64(data))
 }
 
 /// Where Go's decoder gives up: it counts bytes of the text as it is given.

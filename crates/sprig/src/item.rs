@@ -47,6 +47,8 @@ macro_rules! items {
             catamaran_gotemplate::Func::new($name, PARAMS, $body)
         }
     };
+    (@type Certificate) => { catamaran_gotemplate::Type::Named(&crate::pki::CERTIFICATE) };
+    (@type List) => { catamaran_gotemplate::Type::LIST };
     (@type Map) => { catamaran_gotemplate::Type::MAP };
     (@type Time) => { catamaran_gotemplate::Type::Named(&crate::dates::TIME) };
     (@type $ty:ident) => { catamaran_gotemplate::Type::$ty };

@@ -8,13 +8,12 @@
 //! rendering, so that it can be repeated.
 //!
 //! Not here, because they need the chart or the engine: `include`, `tpl`, `lookup`.
-//! What is known but not done yet is in [`UNSUPPORTED`]: such a function is registered, so that a
-//! chart which only mentions it still renders, and fails with its name when it is called.
 
 #![forbid(unsafe_code)]
 
 #[macro_use]
 mod item;
+mod aes;
 mod args;
 mod casts;
 mod compare;
@@ -30,12 +29,14 @@ mod lists;
 mod merge;
 mod numeric;
 mod paths;
+mod pki;
 mod random;
 mod regex_syntax;
 mod regexes;
 pub mod semver;
 mod strings;
 mod texts;
+mod toml;
 mod types;
 mod urls;
 mod words;
@@ -43,12 +44,7 @@ mod yamls;
 
 pub use item::Item;
 
-use catamaran_gotemplate::{Func, FuncError, Functions, Type};
-
-/// Functions of Helm 4.3.1 that are not done yet. Calling one is an error that says so.
-pub const UNSUPPORTED: &[&str] = unsupported::NAMES;
-
-mod unsupported;
+use catamaran_gotemplate::Functions;
 
 /// All items, by family.
 pub fn items() -> impl Iterator<Item = &'static Item> {
@@ -71,6 +67,9 @@ pub fn items() -> impl Iterator<Item = &'static Item> {
         urls::ITEMS,
         random::ITEMS,
         crypto::ITEMS,
+        aes::ITEMS,
+        toml::ITEMS,
+        pki::ITEMS,
     ]
     .into_iter()
     .flatten()
@@ -85,15 +84,5 @@ pub fn items() -> impl Iterator<Item = &'static Item> {
 pub fn registry() -> Functions {
     let mut functions = Functions::new();
     functions.extend(items().map(|item| item.func.clone()));
-    functions.extend(unsupported::functions());
     functions
-}
-
-/// A function that only says that it is not done yet.
-const fn stub(name: &'static str, body: catamaran_gotemplate::PlainBody) -> Func {
-    Func::new(name, &[], body).variadic(Type::Any)
-}
-
-fn not_supported(name: &str) -> FuncError {
-    FuncError::new(format!("function {name:?} is not supported yet by catamaran"))
 }

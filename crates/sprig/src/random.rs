@@ -83,6 +83,33 @@ pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
     }
 }
 
+/// The rendering's randomness, for those who make keys of it.
+pub(crate) struct Random<'c>(pub &'c mut Ctx);
+
+impl rand_core::TryRng for Random<'_> {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        let mut data = [0; 4];
+        fill(self.0, &mut data);
+        Ok(u32::from_le_bytes(data))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        let mut data = [0; 8];
+        fill(self.0, &mut data);
+        Ok(u64::from_le_bytes(data))
+    }
+
+    fn try_fill_bytes(&mut self, data: &mut [u8]) -> Result<(), Self::Error> {
+        fill(self.0, data);
+        Ok(())
+    }
+}
+
+// As good as the seed: what comes out tells nothing of the rest.
+impl rand_core::TryCryptoRng for Random<'_> {}
+
 /// A random number below `limit`, which is above 0; each is equally likely.
 fn below(ctx: &mut Ctx, limit: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % limit;

@@ -1,4 +1,4 @@
-//! What cannot be compared with Helm: randomness, the clock, budgets, and what is not done yet.
+//! What cannot be compared with Helm: randomness, the clock and budgets.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -99,6 +99,8 @@ fn what_would_be_too_much_ends_before_it_is_made() {
         "{{ wrapWith 1 (repeat 10000 \"-\") (repeat 100000 \"x\") }}",
         "{{ $d := dict }}{{ range until 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ end }}{{ deepCopy $d }}",
         "{{ $d := dict }}{{ range until 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ end }}{{ toYaml $d }}",
+        "{{ $d := dict }}{{ range until 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ end }}{{ toToml $d }}",
+        "{{ fromToml (repeat 100000 (printf \"[[%s]]\\n\" (repeat 60 \"a.\") | replace \".]\" \"]\")) }}",
         "{{ $d := dict }}{{ $e := dict }}{{ range until 40 }}{{ $d = dict \"a\" $d \"b\" $d }}{{ $e = dict \"a\" $e \"b\" $e }}{{ end }}{{ deepEqual $d $e }}",
     ] {
         let error = render_with(template, 1, budget).expect_err(template);
@@ -109,7 +111,7 @@ fn what_would_be_too_much_ends_before_it_is_made() {
 #[test]
 fn a_map_that_contains_itself_is_an_error_or_nothing() {
     let cyclic = "{{ $d := dict }}{{ $_ := set $d \"d\" $d }}";
-    for call in ["mustToJson $d", "mustToYaml $d", "deepCopy $d"] {
+    for call in ["mustToJson $d", "mustToYaml $d", "mustToToml $d", "deepCopy $d"] {
         assert!(
             render_with(&format!("{cyclic}{{{{ {call} }}}}"), 1, Budget::default()).is_err(),
             "{call}"
@@ -119,17 +121,32 @@ fn a_map_that_contains_itself_is_an_error_or_nothing() {
 }
 
 #[test]
-fn what_is_not_done_yet_says_so_when_it_is_called() {
-    for name in catamaran_sprig::UNSUPPORTED {
-        let error =
-            render_with(&format!("{{{{ {name} \"x\" }}}}"), 1, Budget::default()).unwrap_err();
-        let wanted = format!("function \"{name}\" is not supported yet by catamaran");
-        assert!(error.to_string().contains(&wanted), "{error}");
-        assert_eq!(
-            render(&format!("{{{{ if false }}}}{{{{ {name} \"x\" }}}}{{{{ end }}}}ok")),
-            "ok"
-        );
+fn toml_that_nests_without_end_is_an_error_in_the_map() {
+    for text in ["a = [", "a = {b = "] {
+        let text = format!("{{{{ (fromToml (cat (repeat 5000 {text:?} | nospace))).Error }}}}");
+        assert!(render(&text).starts_with("toml: line 1"), "{text}");
     }
+    let cases = [
+        r#"{{ (fromToml (printf "a = %s" (repeat 100000 "["))).Error }}"#,
+        r#"{{ (fromToml (printf "a = %s" (repeat 100000 "{a="))).Error }}"#,
+        r#"{{ (fromToml (printf "a = %s" (repeat 100000 "{a=["))).Error }}"#,
+        r#"{{ (fromToml (printf "%sa = 1" (repeat 100000 "a."))).Error }}"#,
+        r#"{{ (fromToml (printf "[%sa]" (repeat 100000 "a."))).Error }}"#,
+    ];
+    for call in cases {
+        let text = render(call);
+        assert!(text.ends_with("exceeded max depth"), "{call}: {text}");
+    }
+}
+
+#[test]
+fn what_nests_nearly_too_deep_is_read_and_written() {
+    let list = "{{ $l := list }}{{ range until 380 }}{{ $l = list $l }}{{ end }}";
+    assert!(render(&format!(r#"{list}{{{{ toToml (dict "a" $l) }}}}"#)).ends_with("]\n"));
+    let map = r#"{{ $d := dict "x" 1 }}{{ range until 380 }}{{ $d = dict "a" $d }}{{ end }}"#;
+    assert!(render(&format!("{map}{{{{ toToml (fromToml (toToml $d)) }}}}")).ends_with("x = 1\n"));
+    let brackets = r#"{{ $t := printf "a = %s1%s" (repeat 99 "{a=[") (repeat 99 "]}") }}"#;
+    assert!(render(&format!("{brackets}{{{{ toToml (fromToml $t) }}}}")).ends_with("a = [1]\n"));
 }
 
 #[test]

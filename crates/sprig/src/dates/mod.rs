@@ -3,6 +3,7 @@
 mod layout;
 mod parse;
 mod time;
+pub(crate) mod toml_date;
 
 pub(crate) use time::{TIME, Time};
 

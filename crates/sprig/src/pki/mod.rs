@@ -1,0 +1,137 @@
+//! Keys and certificates, real ones: what OpenSSL and Go read. Made as Go's `crypto/x509` makes
+//! them for Sprig: RSA of 2048 bits, a common name and nothing else, server and client at once.
+
+mod certificate;
+mod der;
+mod keys;
+mod rsa;
+
+use catamaran_gotemplate::{Ctx, FuncError, Heap, NamedType, Object, Type, Value};
+
+use crate::args::{Outcome, any, bytes, chars, int, string};
+use certificate::{Issuer, Names, Request};
+use keys::PrivateKey;
+
+/// The type `sprig.certificate`.
+pub(crate) static CERTIFICATE: NamedType =
+    NamedType { name: "sprig.certificate", underlying: Type::Struct, methods: &[] };
+
+items! {
+    /// A private key in PEM: `rsa` (4096 bits), `ecdsa` (P-256), `ed25519` or `dsa`.
+    "genPrivateKey"(String) => |ctx, args| {
+        let kind = chars(args, 0);
+        match PrivateKey::of_kind(ctx, &kind)? {
+            Some(key) => string(ctx, key.to_pem()),
+            None => string(ctx, format!("Unknown type {kind}")),
+        }
+    };
+    /// A certificate authority: its common name, the days it is valid. Has `.Cert` and `.Key`.
+    "genCA"(String, Int) => |ctx, args| {
+        let key = PrivateKey::for_certificate(ctx)?;
+        authority(ctx, args, &key)
+    };
+    /// As `genCA`, with a private key in PEM.
+    "genCAWithKey"(String, Int, String) => |ctx, args| {
+        let key = given_key(bytes(args, 2))?;
+        authority(ctx, args, &key)
+    };
+    /// A certificate that signs itself: common name, IP addresses, DNS names, days.
+    "genSelfSignedCert"(String, List, List, Int) => |ctx, args| {
+        let key = PrivateKey::for_certificate(ctx)?;
+        self_signed(ctx, args, &key)
+    };
+    /// As `genSelfSignedCert`, with a private key in PEM.
+    "genSelfSignedCertWithKey"(String, List, List, Int, String) => |ctx, args| {
+        let key = given_key(bytes(args, 4))?;
+        self_signed(ctx, args, &key)
+    };
+    /// A certificate signed by an authority: common name, IP addresses, DNS names, days, authority.
+    "genSignedCert"(String, List, List, Int, Certificate) => |ctx, args| {
+        let key = PrivateKey::for_certificate(ctx)?;
+        signed(ctx, args, &key)
+    };
+    /// As `genSignedCert`, with a private key in PEM.
+    "genSignedCertWithKey"(String, List, List, Int, Certificate, String) => |ctx, args| {
+        let key = given_key(bytes(args, 5))?;
+        signed(ctx, args, &key)
+    };
+    /// A certificate of given parts: a certificate and a private key, both PEM in base 64.
+    "buildCustomCert"(String, String) => |_, args| {
+        let decoded = |at, what: &str| {
+            crate::encoding::from_base64(bytes(args, at))
+                .map_err(|_| FuncError::new(format!("unable to decode base64 {what}")))
+        };
+        let (cert, key) = (decoded(0, "certificate")?, decoded(1, "private key")?);
+        Issuer::from_pem(&cert, "decodedCert.Bytes")?;
+        PrivateKey::from_pem(&key).map_err(|error| format!("error parsing private key: {error}"))?;
+        Ok(Value::object(Certificate { cert: cert.into(), key: key.into() }))
+    };
+}
+
+/// A certificate and its private key, both in PEM.
+#[derive(Debug)]
+struct Certificate {
+    cert: catamaran_gotemplate::Str,
+    key: catamaran_gotemplate::Str,
+}
+
+impl Object for Certificate {
+    fn go_type(&self) -> &'static NamedType {
+        &CERTIFICATE
+    }
+
+    fn field(&self, _: &mut Heap, name: &str) -> Option<Value> {
+        self.fields().into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        vec![("Cert", self.cert.clone().into()), ("Key", self.key.clone().into())]
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        let other: &dyn std::any::Any = other;
+        other.downcast_ref::<Self>().is_some_and(|it| it.cert == self.cert && it.key == self.key)
+    }
+}
+
+fn given_key(pem: &[u8]) -> Result<PrivateKey, FuncError> {
+    PrivateKey::from_pem(pem).map_err(|error| format!("parsing private key: {error}").into())
+}
+
+fn authority(ctx: &mut Ctx, args: &[Value], key: &PrivateKey) -> Outcome {
+    let request = Request::new(ctx, bytes(args, 0), Names::default(), int(args, 1), true);
+    made(ctx, &request, key, None)
+}
+
+fn self_signed(ctx: &mut Ctx, args: &[Value], key: &PrivateKey) -> Outcome {
+    let names = Names::read(ctx, any(args, 1), any(args, 2))?;
+    let request = Request::new(ctx, bytes(args, 0), names, int(args, 3), false);
+    made(ctx, &request, key, None)
+}
+
+fn signed(ctx: &mut Ctx, args: &[Value], key: &PrivateKey) -> Outcome {
+    let nothing = Certificate { cert: "".into(), key: "".into() };
+    let authority = any(args, 4).downcast().unwrap_or(&nothing);
+    let issuer = Issuer::from_pem(authority.cert.as_bytes(), "decodedSignerCert.Bytes")?;
+    let issuer_key = PrivateKey::from_pem(authority.key.as_bytes())
+        .map_err(|error| format!("error parsing private key: {error}"))?;
+    let names = Names::read(ctx, any(args, 1), any(args, 2))?;
+    let request = Request::new(ctx, bytes(args, 0), names, int(args, 3), false);
+    made(ctx, &request, key, Some((&issuer, &issuer_key)))
+}
+
+fn made(
+    ctx: &mut Ctx,
+    request: &Request,
+    key: &PrivateKey,
+    issuer: Option<(&Issuer, &PrivateKey)>,
+) -> Outcome {
+    ctx.meter.charge_steps(issuer.map_or(key, |(_, key)| key).signing_steps())?;
+    ctx.meter.check_deadline()?;
+    let cert = request
+        .certificate(key, issuer)
+        .map_err(|error| format!("error creating certificate: {error}"))?;
+    let (cert, key) = (der::write_pem("CERTIFICATE", &cert), key.to_pem());
+    ctx.meter.charge_bytes(cert.len() + key.len())?;
+    Ok(Value::object(Certificate { cert: cert.into(), key: key.into() }))
+}
