@@ -48,11 +48,18 @@ async fn a_chart_and_a_watches_file_are_an_operator() {
             .output()
             .unwrap()
     };
-    assert!(kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"]).status.success());
+    assert!(
+        kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"])
+            .status
+            .success()
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let chart = project().join("helm-charts/memcached");
-    let entry = format!("- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n", chart.display());
+    let entry = format!(
+        "- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n",
+        chart.display()
+    );
     let file = watches(folder.path(), &entry);
     let mut operator = catamaran();
     operator
@@ -68,11 +75,14 @@ async fn a_chart_and_a_watches_file_are_an_operator() {
     until("the sample is applied", || kubectl(&sample).status.success()).await;
     let ready = ["wait", "--for=condition=Ready", "memcached/memcached-sample", "--timeout=1s"];
     until("the sample is Ready", || kubectl(&ready).status.success()).await;
-    assert!(kubectl(&["delete", "memcached", "memcached-sample", "--timeout=30s"]).status.success());
+    assert!(
+        kubectl(&["delete", "memcached", "memcached-sample", "--timeout=30s"]).status.success()
+    );
     let left = kubectl(&["get", "secrets", "--output=name"]).stdout;
     assert_eq!(String::from_utf8(left).unwrap(), "", "the release is gone");
 
-    let asked = Command::new("kill").args(["-TERM", &operator.0.id().to_string()]).status().unwrap();
+    let asked =
+        Command::new("kill").args(["-TERM", &operator.0.id().to_string()]).status().unwrap();
     assert!(asked.success());
     assert_eq!(operator.0.wait().unwrap().code(), Some(0));
 }
@@ -98,7 +108,10 @@ fn what_it_cannot_run_is_said_with_file_and_line() {
         let output = catamaran().args(["run", "--watches-file"]).arg(&file).output().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{text}: {told}");
-        assert!(told.contains(expected) && told.contains(&file.display().to_string()), "{text}: {told}");
+        assert!(
+            told.contains(expected) && told.contains(&file.display().to_string()),
+            "{text}: {told}"
+        );
     }
 }
 
@@ -106,7 +119,9 @@ fn what_it_cannot_run_is_said_with_file_and_line() {
 fn help_teaches() {
     let output = catamaran().args(["run", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    for word in ["WATCH_NAMESPACE", "--watches-file", "A watches.yaml:", "chart: helm-charts/memcached"] {
+    for word in
+        ["WATCH_NAMESPACE", "--watches-file", "A watches.yaml:", "chart: helm-charts/memcached"]
+    {
         assert!(help.contains(word), "{word} is missing in:\n{help}");
     }
 }

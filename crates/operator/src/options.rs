@@ -10,7 +10,12 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Which kind is carried by which chart or reconciler
-    #[arg(long, value_name = "FILE", default_value = "watches.yaml", overrides_with = "watches_file")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "watches.yaml",
+        overrides_with = "watches_file"
+    )]
     pub watches_file: PathBuf,
 
     /// Namespaces to watch, separated by commas; empty is all of them
