@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use kube::core::DynamicObject;
 use serde_json::json;
 use support::{Bench, Operator, becomes, condition, create, delete, field, number, vanishes};
@@ -102,6 +104,14 @@ async fn a_hook_that_fails_is_the_condition_of_the_resource() {
     for word in ["failed pre-install", "broken-pre-install", "BackoffLimitExceeded"] {
         assert!(told.contains(word), "{told}");
     }
+    // It is tried again, but not in a circle.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let jobs = bench.cluster.audit().requests().unwrap();
+    let runs = jobs.iter().filter(|request| {
+        request.namespace == bench.namespace.name()
+            && (request.resource.as_str(), request.code) == ("jobs", 201)
+    });
+    assert_eq!(runs.count(), 1, "a pause of at least five seconds");
     support::patch(&memcacheds, "broken", json!({ "spec": { "code": 0 } })).await;
     let mended = |object: &DynamicObject| condition(object, "Ready") == "True";
     let mended = becomes(&memcacheds, "broken", "mended", mended).await;

@@ -348,11 +348,16 @@ impl ChartController {
 
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
     fn wait_for(&self, waiting: &Waiting) -> Stop {
-        let watched = waiting.why == Why::End
-            && waiting.object.namespace.is_some()
-            && self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
-        let at_most = waiting.at_most.unwrap_or(SOON);
-        let after = if watched { at_most.max(SOON) } else { SOON };
+        let at_most = waiting.at_most.unwrap_or(SOON).max(SOON);
+        let after = match waiting.why {
+            Why::Pause => at_most,
+            Why::End if waiting.object.namespace.is_some() => {
+                let watched = self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
+                if watched { at_most } else { SOON }
+            }
+            // It may carry no label of ours; and definitions have none.
+            Why::Gone | Why::End => SOON,
+        };
         let Waiting { role, object, message, .. } = waiting;
         let message = format!("{role} {} {}: {message}", object.kind, object.name);
         Stop::Wait { reason: waiting.reason.clone(), message, after }

@@ -1,5 +1,7 @@
 //! Runs hooks, one after the other, without waiting for any.
 
+use std::time::Duration;
+
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
 use jiff::Timestamp;
 use kube::api::PropagationPolicy;
@@ -11,7 +13,8 @@ use crate::objects::{
     ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, parse_manifest,
 };
 use crate::plan::hooks::{
-    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, seen, start,
+    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, pause, seen,
+    start,
 };
 use crate::plan::{History, scope_by_crd, target};
 use crate::record::{Hook, Release};
@@ -41,6 +44,11 @@ impl Driver {
                     return Ok(skipped);
                 }
                 Step::Start(index) => {
+                    if let Some(rest) = pause(&record, event, index, Timestamp::now())
+                        && let Some(hook) = record.hooks.get(index)
+                    {
+                        return Err(self.resting(&record, hook, event, rest));
+                    }
                     self.rewrite(history, revision, |record| {
                         start(record, event, index, Timestamp::now());
                     })
@@ -55,6 +63,22 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// What is said while a failed hook waits for its next try.
+    fn resting(&self, record: &Release, hook: &Hook, event: Event, rest: Duration) -> Error {
+        let run = self.run_of(record, hook, event);
+        let RawObject { gvk, object } = match raw_of(hook) {
+            Ok(raw) => raw,
+            Err(error) => return failure(event, hook, error),
+        };
+        let id = id_of(&object, &gvk, true, run.release.1);
+        let object = PlannedObject { id, gvk, target: None, body: Value::Null };
+        let told =
+            ("HookFailed".to_owned(), "it failed, and is run again after a pause".to_owned());
+        let mut waiting = waiting(&run, &object, Why::Pause, told);
+        waiting.at_most = Some(rest);
+        Error::Waiting(waiting)
     }
 
     /// Brings one hook to its end, if it can be; yields it if it was skipped.
@@ -199,11 +223,7 @@ impl Driver {
         let is_ours = |gvk: &_| {
             parse_manifest(manifest).is_ok_and(|objects| scope_by_crd(gvk, &objects).is_some())
         };
-        let Some(RawObject { gvk, object }) =
-            parse_manifest(&run.hook.manifest)?.into_iter().next()
-        else {
-            return Err(Error::Object { message: format!("hook {:?} is empty", run.hook.name) });
-        };
+        let RawObject { gvk, object } = raw_of(run.hook)?;
         let mapping = self.mapper.resolve(&gvk).await.map_err(|source| {
             let object = format!("{} {:?}", run.hook.kind, run.hook.name);
             Error::Mapping { object, source }
@@ -223,6 +243,12 @@ impl Driver {
         let target = Some(target(&mapping, &id));
         Ok(PlannedObject { id, gvk, target, body })
     }
+}
+
+/// A hook's object as its record has it.
+fn raw_of(hook: &Hook) -> Result<RawObject, Error> {
+    let raw = parse_manifest(&hook.manifest)?.into_iter().next();
+    raw.ok_or_else(|| Error::Object { message: format!("hook {:?} is empty", hook.name) })
 }
 
 /// What became of a hook.

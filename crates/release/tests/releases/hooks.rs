@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use catamaran_localcluster::{AuditLog, LocalCluster, Mark, Request};
-use catamaran_release::{Done, Error};
+use catamaran_release::{Done, Error, Why};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -49,14 +49,14 @@ fn written(log: &AuditLog, mark: Mark, namespace: &str) -> Vec<String> {
             _ => continue,
         };
         let write = format!("{verb} {}", request.name.trim_start_matches("rel-"));
-        // Helm installs the objects of one kind at once, in no order; and once the last hooks are
+        // Helm writes and deletes the objects of one kind at once, in no order; and once the last hooks are
         // done we apply the objects again, to know how they are then, which changes nothing.
         let object = write.ends_with(" one") || write.ends_with(" two");
         if object && writes.contains(&write) {
             continue;
         }
         match writes.last() {
-            Some(last) if last == "write two" && write == "write one" => {
+            Some(last) if *last == format!("{verb} two") && write == format!("{verb} one") => {
                 writes.insert(writes.len() - 1, write);
             }
             _ => writes.push(write),
@@ -124,7 +124,9 @@ async fn a_failed_hook_fails_the_revision_and_is_run_again() {
         assert_eq!(helm.json(&["status", "rel"])["info"]["status"], "failed");
     }
 
-    // The next try runs it once more, and the one before it not.
+    // The next try runs it once more, after a pause, and the one before it not.
+    let Err(Error::Waiting(waiting)) = wish.reconcile(&driver).await else { panic!("no pause") };
+    assert_eq!((waiting.why, waiting.reason.as_str()), (Why::Pause, "HookFailed"));
     let good = live_job(&client, &namespace, "good").await["metadata"]["uid"].clone();
     wish.settle(&driver).await.expect_err("it fails again");
     assert_eq!(live_job(&client, &namespace, "good").await["metadata"]["uid"], good);
@@ -175,8 +177,16 @@ async fn an_object_in_a_hooks_place_is_replaced_only_if_it_was_a_hook() {
     let merge = |value: &Value| Patch::Merge(value.clone());
     let old = maps.patch("taken", &PatchParams::default(), &merge(&marks)).await.expect("marked");
     for _ in 0..3 {
-        let error = wish.reconcile(&driver).await.expect_err("the old one is in the way");
-        let Error::Waiting(waiting) = error else { panic!("{error}") };
+        // After the pause that follows the refusal.
+        let waiting = loop {
+            match wish.reconcile(&driver).await.expect_err("the old one is in the way") {
+                Error::Waiting(waiting) if waiting.why == Why::Pause => {
+                    tokio::time::sleep(waiting.at_most.unwrap_or_default()).await;
+                }
+                Error::Waiting(waiting) => break waiting,
+                error => panic!("{error}"),
+            }
+        };
         assert_eq!(
             (waiting.reason.as_str(), waiting.object.name.as_str()),
             ("Terminating", "taken")

@@ -38,7 +38,7 @@ pub struct Wish {
 }
 
 /// The longest that a hook may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Wish {
     pub fn new(namespace: &str, name: &str, objects: Vec<Value>) -> Self {

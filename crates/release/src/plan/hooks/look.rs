@@ -35,6 +35,8 @@ pub enum Why {
     End,
     /// That the object of an earlier run is gone.
     Gone,
+    /// That some time passes: it failed not long ago.
+    Pause,
 }
 
 /// What follows from looking at a hook's object.

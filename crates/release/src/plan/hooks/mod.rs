@@ -11,7 +11,7 @@
 //! another value is left from an earlier run, whoever made it.
 //!
 //! So a hook that is done is never run again for the same revision, and one that was begun is found
-//! again. Run again are: a hook that failed, at the next try (the ones before it are not); one whose
+//! again. Run again are: a hook that failed, after a [`pause`] (the ones before it are not); one whose
 //! object somebody deleted before it was done; and a Job with `ttlSecondsAfterFinished` if the
 //! process died between its creation and the write that says so, for longer than its time to live.
 //! Otherwise such a Job that is gone counts as done: nobody can tell how it ended.
@@ -36,6 +36,9 @@ pub const RUN: &str = "catamaran/hook-run";
 
 /// How long one hook may take from its start, as by the helm CLI.
 pub const HOOK_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// The shortest and the longest pause before a failed hook is run again.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 
 /// `last_run.phase` of a hook whose object may have been created. Helm shows it as it is.
 const UNKNOWN: &str = "Unknown";
@@ -249,6 +252,22 @@ pub fn give_up(release: &mut Release, now: Timestamp) {
         hook.last_run.completed_at = now.into();
         FAILED.clone_into(&mut hook.last_run.phase);
     }
+}
+
+/// How long a failed hook has to wait for its next try: in all as long as the action had taken when
+/// it failed, so that the pauses grow, and whoever asks meanwhile, such as a watch that saw the
+/// failed object go, does not run it in a circle.
+pub fn pause(release: &Release, event: Event, index: usize, now: Timestamp) -> Option<Duration> {
+    let run = &release.hooks.get(index).filter(|_| is_at(release, event))?.last_run;
+    let failed = run.completed_at.0.filter(|_| run.phase == FAILED)?;
+    let info = &release.info;
+    let begun = if event.is_deletion() { info.deleted } else { info.last_deployed };
+    // Negative where clocks disagree: then no time has passed.
+    let since = |earlier: Timestamp, later: Timestamp| {
+        Duration::try_from(later.duration_since(earlier)).unwrap_or_default()
+    };
+    let pause = since(begun.0.unwrap_or(failed), failed).clamp(PAUSES.0, PAUSES.1);
+    pause.checked_sub(since(failed, now)).filter(|rest| !rest.is_zero())
 }
 
 /// The hooks of an event that failed and whose objects are to be deleted for that.

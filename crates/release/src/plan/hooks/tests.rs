@@ -127,6 +127,29 @@ fn after_a_failure_the_hooks_before_it_stay_done() {
 }
 
 #[test]
+fn the_pauses_after_failures_grow_with_the_time_they_have_taken() {
+    let ago = |seconds: u64| now().checked_sub(Duration::from_secs(seconds)).expect("a time");
+    // Begun and failed so many seconds ago; seconds of rest.
+    let rows = [
+        (10, 0, Some(10)),
+        (10, 4, Some(2)),
+        (3, 0, Some(5)),
+        (100, 40, Some(20)),
+        (100, 60, None),
+        (9000, 0, Some(300)),
+    ];
+    for (begun, failed, rest) in rows {
+        let mut release = record(vec![hook("h", "pre-install", 0, "")]);
+        release.info.last_deployed = ago(begun).into();
+        start(&mut release, Event::PreInstall, 0, ago(begun));
+        assert_eq!(pause(&release, Event::PreInstall, 0, now()), None);
+        give_up(&mut release, ago(failed));
+        let found = pause(&release, Event::PreInstall, 0, now());
+        assert_eq!(found, rest.map(Duration::from_secs), "{begun} {failed}");
+    }
+}
+
+#[test]
 fn descriptions_of_both_hands_tell_the_event() {
     let cases = [
         ("catamaran: install under way", None),
