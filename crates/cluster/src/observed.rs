@@ -272,6 +272,22 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_ends_is_told_apart_also_from_a_list_without_kinds() {
+        let job = |condition: &str| {
+            let object = json!({
+                "metadata": { "name": "a" },
+                "status": { "startTime": "now", "conditions": [{ "type": condition, "status": "True" }] },
+            });
+            let object: DynamicObject = serde_json::from_value(object).unwrap();
+            let observed = Observed::of("batch", "Job", &object);
+            (observed.ended, observed.readiness.is_ready())
+        };
+        assert_eq!(job("Suspended"), (false, true));
+        assert_eq!(job("Complete"), (true, true));
+        assert_eq!(job("Failed"), (true, false));
+    }
+
+    #[test]
     fn labels_are_drift_and_the_deployment_controllers_annotation_is_not() {
         let ours = deployment(5, Some(1), &json!({}));
         let mut relabelled = deployment(9, Some(1), &json!({}));

@@ -98,6 +98,44 @@ async fn the_order_of_writes_is_the_real_helms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn either_hand_goes_on_with_the_hooks_of_the_other() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("hooks-hands").await.expect("a namespace");
+    let client = cluster.client();
+    let driver = driver(&client);
+    let folder = Folder::new("hands");
+    for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
+        let name = format!("rel{number}");
+        let (first, second) =
+            (ceremonious(&namespace, &name, "1"), ceremonious(&namespace, &name, "2"));
+        folder.write_all(&first.objects, &first.hooks);
+        let say = |arguments: &[&str]| {
+            helm.say(&[arguments, &["--timeout", "60s"]].concat());
+        };
+        let job = async |suffix: &str| {
+            live_job(&client, &namespace, &format!("{name}-{suffix}")).await["metadata"]["uid"]
+                .clone()
+        };
+        say(&["install", &name, folder.path()]);
+        let theirs = job("after").await;
+        assert_eq!(second.settle(&driver).await.expect("upgraded").done, Done::Upgraded);
+        let ours = job("after").await;
+        assert_ne!(ours, theirs, "replaced");
+        say(&["upgrade", &name, folder.path()]);
+        assert_ne!(job("after").await, ours, "replaced");
+        assert!(second.leave(&driver).await.expect("uninstalled").found);
+        assert_eq!(job("farewell").await, Value::Null, "done, and deleted by its policy");
+
+        let again = ceremonious(&namespace, &name, "3");
+        assert_eq!(again.settle(&driver).await.expect("installed").done, Done::Installed);
+        say(&["uninstall", &name]);
+        assert_eq!(revisions(&driver, &namespace, &name).await, []);
+        let map = live(&client, &namespace, "ConfigMap", &format!("{name}-one")).await;
+        assert_eq!(map, Value::Null);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_hook_fails_the_revision_and_is_run_again() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("hooks-failed").await.expect("a namespace");
