@@ -23,13 +23,14 @@ fn chart_with_hooks() -> tempfile::TempDir {
         )
     };
     let steered = r#"fake.catamaran.test/exit-code: "{{ .Values.code }}", fake.catamaran.test/run-for: {{ .Values.time }}"#;
+    let leaving = r#"fake.catamaran.test/exit-code: "{{ .Values.farewell }}""#;
     let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n";
     for (file, text) in [
         ("Chart.yaml", "apiVersion: v2\nname: hooked\nversion: 1.0.0\n".to_owned()),
-        ("values.yaml", "code: 0\ntime: 0s\n".to_owned()),
+        ("values.yaml", "code: 0\nfarewell: 0\ntime: 0s\n".to_owned()),
         ("templates/before.yaml", job("pre-install", steered)),
         ("templates/after.yaml", job("post-install", "")),
-        ("templates/leave.yaml", job("pre-delete", "")),
+        ("templates/leave.yaml", job("pre-delete", leaving)),
         ("templates/object.yaml", object.to_owned()),
     ] {
         std::fs::write(chart.join(file), text).unwrap();
@@ -116,4 +117,28 @@ async fn a_hook_that_fails_is_the_condition_of_the_resource() {
     let mended = |object: &DynamicObject| condition(object, "Ready") == "True";
     let mended = becomes(&memcacheds, "broken", "mended", mended).await;
     assert_eq!(condition(&mended, "ReleaseFailed"), "");
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_at_the_end_keeps_the_resource() {
+    let bench = Bench::shared("hook-keeps").await;
+    let folder = chart_with_hooks();
+    let _operator = operator(&bench, &folder);
+    let (memcacheds, maps) = (bench.memcacheds(), bench.api("v1", "ConfigMap"));
+    let (api_version, kind) = ("cache.my.domain/v1alpha1", "Memcached");
+    create(&memcacheds, api_version, kind, "stays", json!({ "farewell": 1 })).await;
+    let ready = |object: &DynamicObject| condition(object, "Ready") == "True";
+    becomes(&memcacheds, "stays", "Ready", ready).await;
+    delete(&memcacheds, "stays").await;
+    let failed = |object: &DynamicObject| condition(object, "ReleaseFailed") == "True";
+    let stays = becomes(&memcacheds, "stays", "failed", failed).await;
+    assert_eq!(field(&stays, "ReleaseFailed", "reason"), "UninstallError");
+    let told = field(&stays, "ReleaseFailed", "message");
+    assert!(told.starts_with("pre-delete hooks failed: Job \"stays-pre-delete\""), "{told}");
+    assert!(maps.get_opt("stays").await.unwrap().is_some(), "nothing was deleted");
+
+    // The way out for a person: without a record there is nothing left to do.
+    bench.kubectl(&["delete", "secrets", "-l", "owner=helm,name=stays"]);
+    vanishes(&memcacheds, "stays").await;
+    vanishes(&maps, "stays").await;
 }
