@@ -1,5 +1,7 @@
 //! Charts with hooks, from the resource's side: what is waited for is said, and no hook is lost.
 
+#![allow(clippy::unwrap_used)] // a helper of tests fails as a test does
+
 mod support;
 
 use std::time::Duration;
