@@ -131,9 +131,12 @@ impl ChartController {
     /// Renders, decides and does what is due. After this the release is deployed as the resource says.
     async fn drive(&self, work: &Work<'_>) -> Result<Applied, Stop> {
         let history = self.history(work).await?;
-        // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
-        let defined = self.driver.crds(self.chart.chart()).await;
-        defined.map_err(|error| self.release_failed(&history, error))?;
+        let chart = &self.chart.metadata().name;
+        if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
+            // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
+            let defined = self.driver.crds(self.chart.chart()).await;
+            defined.map_err(|error| self.release_failed(&history, error))?;
+        }
         let facts = history.current_facts();
         let draw = self.draw(work.key);
         let rendered = self.rendered(work, &facts, draw).await?;

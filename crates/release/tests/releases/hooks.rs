@@ -347,10 +347,12 @@ async fn one_life(cluster: &LocalCluster, namespace: &str, writes: i64, end: End
         hook(job(&named("farewell"), 0), "pre-delete", 0, "hook-succeeded"),
         hook(config_map(&named("last"), "v"), "post-delete", 0, ""),
     ];
-    cut_short(cluster, writes, end, async |driver| wish.settle(&driver).await).await;
+    let whole = cut_short(cluster, writes, end, async |driver| wish.settle(&driver).await).await;
+    assert!(!whole || writes > 12, "{name}: an install takes thirteen writes");
     wish.settle(&sound).await.expect("installed");
     assert_eq!(revisions(&sound, namespace, &name).await, [(1, "deployed".to_owned())], "{name}");
-    cut_short(cluster, writes, end, async |driver| wish.leave(&driver).await).await;
+    let whole = cut_short(cluster, writes, end, async |driver| wish.leave(&driver).await).await;
+    assert!(!whole || writes > 9, "{name}: an uninstall takes ten writes");
     wish.leave(&sound).await.expect("uninstalled");
     assert_eq!(revisions(&sound, namespace, &name).await, [], "{name}");
     for suffix in ["helper", "before", "after", "farewell", "last"] {
