@@ -1,5 +1,7 @@
 //! The operator's own life: killed, ended, restarted.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
 mod support;
 
 use std::time::Duration;

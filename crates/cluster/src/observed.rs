@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::readiness::{self, Readiness};
+use crate::readiness::{self, Completion, Readiness};
 use crate::watch::Content;
 
 /// How long a cache may lag behind a write before its silence is taken for an answer.
@@ -92,6 +92,8 @@ pub struct Observed {
     pub version: u64,
     /// Whether it does what it is there for.
     pub readiness: Readiness,
+    /// Whether it is a Job or Pod that has ended.
+    pub ended: bool,
     /// Whether its deletion has begun.
     pub deleting: bool,
 }
@@ -99,26 +101,33 @@ pub struct Observed {
 impl Observed {
     /// What is remembered of a live object of this kind.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
+        let (readiness, ended) = assess(group, kind, object);
         Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             mark: Mark::of(group, kind, object),
             version: version(object),
-            readiness: assess(kind, object),
+            readiness,
+            ended,
             deleting: object.metadata.deletion_timestamp.is_some(),
         }
     }
 }
 
-fn assess(kind: &str, object: &DynamicObject) -> Readiness {
+/// Whether the object does its work, and whether it has ended it.
+fn assess(group: &str, kind: &str, object: &DynamicObject) -> (Readiness, bool) {
     if object.data.is_null() && object.metadata.deletion_timestamp.is_none() {
-        return Readiness::Ready; // metadata alone was asked for: there is no rule for this kind
+        return (Readiness::Ready, false); // metadata alone was asked for: there is no rule for this kind
     }
     // The rules read kind, metadata and the rest in the shape of the API; list items carry no kind.
     let mut whole = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(fields) = whole.as_object_mut() {
         fields.entry("kind").or_insert_with(|| kind.into());
+        // Rules go by the group; whichever version of it is watched.
+        let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+        fields.entry("apiVersion").or_insert(api_version.into());
     }
-    readiness::assess(&whole)
+    let ended = readiness::completion(&whole).is_some_and(|it| it != Completion::Running);
+    (readiness::assess(&whole), ended)
 }
 
 fn version(object: &DynamicObject) -> u64 {
@@ -267,6 +276,22 @@ mod tests {
             verdict(&ours, &deployment(9, None, &json!({ "/spec/replicas": 4 }))),
             Verdict::Drifted
         );
+    }
+
+    #[test]
+    fn a_job_that_ends_is_told_apart_also_from_a_list_without_kinds() {
+        let job = |condition: &str| {
+            let object = json!({
+                "metadata": { "name": "a" },
+                "status": { "startTime": "now", "conditions": [{ "type": condition, "status": "True" }] },
+            });
+            let object: DynamicObject = serde_json::from_value(object).unwrap();
+            let observed = Observed::of("batch", "Job", &object);
+            (observed.ended, observed.readiness.is_ready())
+        };
+        assert_eq!(job("Suspended"), (false, true));
+        assert_eq!(job("Complete"), (true, true));
+        assert_eq!(job("Failed"), (true, false));
     }
 
     #[test]

@@ -36,6 +36,58 @@ impl Readiness {
     }
 }
 
+/// Whether an object that runs to an end has come to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completion {
+    /// Not yet.
+    Running,
+    /// It ended well.
+    Succeeded,
+    /// It ended, and not well.
+    Failed {
+        /// One word for machines.
+        reason: String,
+        /// A sentence for people.
+        message: String,
+    },
+}
+
+/// Whether a Job or a Pod has ended; `None` for kinds that do not run to an end.
+pub fn completion(object: &Value) -> Option<Completion> {
+    let api_version = text(object, "/apiVersion");
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let failure = |readiness| match readiness {
+        Readiness::Failed { reason, message } => Completion::Failed { reason, message },
+        Readiness::Pending { .. } | Ready => Completion::Running,
+    };
+    match (group, text(object, "/kind")) {
+        ("batch", "Job") if condition(object, "Complete").is_some_and(|c| c.is("True")) => {
+            Some(Completion::Succeeded)
+        }
+        ("batch", "Job") => Some(failure(job(object))),
+        ("", "Pod") => Some(match text(object, "/status/phase") {
+            "Succeeded" => Completion::Succeeded,
+            "Failed" => failure(exit_code(object).unwrap_or_else(|| pod(object))),
+            _ => Completion::Running,
+        }),
+        _ => None,
+    }
+}
+
+/// The container that failed its pod, and how.
+fn exit_code(pod: &Value) -> Option<Readiness> {
+    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let mut containers = statuses.iter().filter_map(|path| at(pod, path).as_array()).flatten();
+    let failure = |container: &Value| {
+        let code =
+            at(container, "/state/terminated/exitCode").as_i64().filter(|code| *code != 0)?;
+        let name = text(container, "/name");
+        let reason = or(text(container, "/state/terminated/reason"), "Error");
+        Some(failed(reason, &format!("container {name} ended with exit code {code}")))
+    };
+    containers.find_map(failure)
+}
+
 use Readiness::Ready;
 
 /// Judges a live object by the rules of its kind.

@@ -6,7 +6,10 @@ use catamaran_chart::ManifestError;
 use catamaran_cluster::apply::ApplyError;
 use catamaran_cluster::mapper::MapperError;
 
+use kube::core::GroupVersionKind;
+
 use crate::objects::ObjectId;
+use crate::plan::hooks::{Event, Why};
 use crate::record::CodecError;
 
 /// An action on a release that did not come to its end.
@@ -109,6 +112,34 @@ pub enum Error {
         /// The object.
         object: ObjectId,
     },
+    /// A hook is at work, or a definition of `crds/` not in effect yet. No time was spent on
+    /// waiting: call again when the object changes, or after [`Error::retry_after`].
+    #[error("waiting for {} {}: {}", .0.role, .0.object, .0.message)]
+    Waiting(Box<Waiting>),
+    /// A hook failed. The record says so; the next call runs it, and the ones after it, once more.
+    #[error("{}: {object}: {message} ({reason})", event.failure())]
+    Hook {
+        /// When it runs.
+        event: Event,
+        /// Its object, as people write it.
+        object: String,
+        /// One word for machines.
+        reason: String,
+        /// The most specific cause that can be seen.
+        message: String,
+    },
+    /// A definition of `crds/` cannot be created. Nothing of the release was written.
+    #[error(
+        "cannot install {source_file} of the chart: {source}; where the right is missing, allow get, \
+         create and patch on customresourcedefinitions, or install it by other means"
+    )]
+    Definition {
+        /// The file, with the chart's path.
+        source_file: String,
+        /// Why.
+        #[source]
+        source: ApplyError,
+    },
     /// The API server refused a request, or could not be reached.
     #[error("{0}")]
     Request(#[from] ApplyError),
@@ -126,13 +157,34 @@ pub enum Error {
     Encode(#[source] CodecError),
 }
 
+/// What an action waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// What the object is to the release, such as `pre-install hook`.
+    pub role: String,
+    /// The object that has to change.
+    pub object: ObjectId,
+    /// Its kind with the version.
+    pub gvk: GroupVersionKind,
+    /// What has to become of it.
+    pub why: Why,
+    /// One word for machines.
+    pub reason: String,
+    /// A sentence for people: the most specific cause that can be seen.
+    pub message: String,
+    /// When the waiting ends in a failure, if it does.
+    pub at_most: Option<Duration>,
+}
+
 impl Error {
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Request(error) => error.kind.is_transient(),
             Self::Mapping { source, .. } => !source.is_no_match(),
+            Self::Definition { source, .. } => source.kind.is_transient(),
             Self::Busy { .. }
+            | Self::Waiting(_)
             | Self::Raced { .. }
             | Self::Terminating { .. }
             | Self::NotServedYet { .. } => true,
@@ -158,6 +210,7 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => Some(*retry_after),
+            Self::Waiting(waiting) => waiting.at_most,
             _ => None,
         }
     }

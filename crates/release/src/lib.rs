@@ -21,8 +21,11 @@
 //! An error whose [`Error::is_transient`] is true leaves the record pending and the next call
 //! resumes; after any other the record says `failed`, and why, as Helm would.
 //!
-//! For now refused, before anything is written: charts with hooks other than tests and charts with
-//! `crds/` ([`Error::Unsupported`]), and records larger than a Secret may be ([`Error::Encode`]).
+//! Nothing ever waits: where a hook is at work, [`Error::Waiting`] says which, and the call is to be
+//! made again once its object changed. How far it has come is in the record, see [`plan::hooks`].
+//!
+//! For now refused, before anything is written: records larger than a Secret may be
+//! ([`Error::Encode`]).
 
 #[cfg(test)]
 mod fixtures;
@@ -34,7 +37,8 @@ pub mod plan;
 pub mod record;
 
 pub use drive::{Applied, AppliedObject, Done, Driver, Kept, Uninstalled, WhyKept};
-pub use error::Error;
+pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};
+pub use plan::hooks::{Event, Why};
 pub use plan::{Action, Desired, History};
 pub use record::{Info, Release, Status};

@@ -273,3 +273,38 @@ fn the_rest() {
         ],
     );
 }
+
+#[test]
+fn only_jobs_and_pods_come_to_an_end() {
+    let of = |api_version: &str, kind: &str, status: Value| {
+        let object = json!({"apiVersion": api_version, "kind": kind, "status": status});
+        match completion(&object) {
+            None => "never".to_owned(),
+            Some(Completion::Running) => "running".to_owned(),
+            Some(Completion::Succeeded) => "succeeded".to_owned(),
+            Some(Completion::Failed { reason, message }) => format!("{reason}: {message}"),
+        }
+    };
+    let job = |type_: &str, verdict: &str| {
+        let condition = status(type_, verdict, "BackoffLimitExceeded");
+        of("batch/v1", "Job", json!({"startTime": "now", "conditions": [condition]}))
+    };
+    assert_eq!(job("Complete", "True"), "succeeded");
+    assert_eq!(job("Failed", "True"), "BackoffLimitExceeded: because");
+    assert_eq!(job("FailureTarget", "True"), "running", "its pods have not ended yet");
+    assert_eq!(job("Complete", "False"), "running");
+    assert_eq!(of("v1", "Pod", json!({"phase": "Succeeded"})), "succeeded");
+    assert_eq!(of("v1", "Pod", json!({"phase": "Running"})), "running");
+    assert_eq!(
+        of("v1", "Pod", json!({"phase": "Failed", "reason": "Evicted"})),
+        "Evicted: the pod failed"
+    );
+    let container =
+        json!({"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "OOMKilled"}}});
+    assert_eq!(
+        of("v1", "Pod", json!({"phase": "Failed", "containerStatuses": [container]})),
+        "OOMKilled: container c ended with exit code 3"
+    );
+    assert_eq!(of("v1", "ConfigMap", json!({})), "never");
+    assert_eq!(of("other.dev/v1", "Job", json!({})), "never");
+}

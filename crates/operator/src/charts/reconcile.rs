@@ -7,6 +7,7 @@ use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::conditions::reasons;
 use catamaran_release::{
     Action, Applied, Desired, Done, Error as ReleaseError, History, ObjectId, Owner, Status,
+    Waiting, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -52,7 +53,7 @@ enum Stop {
     /// Say it in the status; `transient` decides whether trying again may help.
     Stuck { stuck: Stuck, message: String, transient: bool },
     /// Say in the status what is waited for, and look again after this time.
-    Wait { reason: &'static str, message: String, after: Duration },
+    Wait { reason: String, message: String, after: Duration },
     /// The history was written by somebody else meanwhile.
     Raced,
 }
@@ -130,14 +131,20 @@ impl ChartController {
     /// Renders, decides and does what is due. After this the release is deployed as the resource says.
     async fn drive(&self, work: &Work<'_>) -> Result<Applied, Stop> {
         let history = self.history(work).await?;
+        let chart = &self.chart.metadata().name;
+        if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
+            // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
+            let defined = self.driver.crds(self.chart.chart()).await;
+            defined.map_err(|error| self.release_failed(&history, error))?;
+        }
         let facts = history.current_facts();
         let draw = self.draw(work.key);
         let rendered = self.rendered(work, &facts, draw).await?;
         let desired = self.desired(work, &rendered, &facts);
-        match history.decide(&desired).map_err(|error| release_failed(&history, error))? {
+        match history.decide(&desired).map_err(|error| self.release_failed(&history, error))? {
             Action::Unchanged => self.reapply(&history, work).await,
             Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
-                reason: "OperationInProgress",
+                reason: "OperationInProgress".to_owned(),
                 message: format!(
                     "a helm command writes revision {revision} ({status:?}); taken over if it does not end"
                 ),
@@ -147,7 +154,7 @@ impl ChartController {
                 if self.same_inputs(&history, work)
                     && self.is_drawn(work, &facts, &rendered).await?
                 {
-                    return self.reapply(&history, work).await;
+                    return self.keep(&history, &desired, work).await;
                 }
                 let rendered = self.rendered(work, &next, draw).await?;
                 self.apply(&history, &self.desired(work, &rendered, &next)).await
@@ -177,11 +184,26 @@ impl ChartController {
         Ok(applied)
     }
 
-    /// Whether the deployed revision was made of the same values and version of the chart.
+    /// Stays with what the newest revision drew, and brings it to its end if it has not come there.
+    async fn keep(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
+        if history.interrupted().is_none() {
+            return self.reapply(history, work).await;
+        }
+        let resumed = self.driver.resume(history, desired).await;
+        resumed.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// Whether the newest revision, deployed or still under way, was made of the same values and
+    /// version of the chart.
     fn same_inputs(&self, history: &History, work: &Work<'_>) -> bool {
         let chart = self.chart.metadata();
         history.newest().is_some_and(|newest| {
-            newest.info.status == Status::Deployed
+            (newest.info.status == Status::Deployed || history.interrupted().is_some())
                 && newest.chart_version() == chart.version
                 && newest.config == *work.config
         })
@@ -196,11 +218,12 @@ impl ChartController {
         rendered: &Rendered,
     ) -> Result<bool, Stop> {
         let again = self.rendered(work, facts, Draw::another()).await?;
-        Ok(again.manifest_text() != rendered.manifest_text())
+        Ok(again.template_text() != rendered.template_text())
     }
 
     async fn apply(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Stop> {
-        self.driver.apply(history, desired).await.map_err(|error| release_failed(history, error))
+        let applied = self.driver.apply(history, desired).await;
+        applied.map_err(|error| self.release_failed(history, error))
     }
 
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
@@ -273,7 +296,11 @@ impl ChartController {
             return Ok(Next::Rest);
         }
         let name = resource.name_any();
-        match self.remove_release(namespace, &name).await {
+        match self.remove_release(resource, namespace, &name).await {
+            Err(ReleaseError::Waiting(waiting)) => {
+                let stop = self.wait_for(&waiting);
+                conclude(own, resource, Draft::of(resource), Err(stop)).await
+            }
             Ok(found) => {
                 if found {
                     tracing::info!(release = name, "Uninstalled release");
@@ -304,7 +331,12 @@ impl ChartController {
 
     /// Uninstalls the release if it is this chart's; a release of another chart, which merely has the
     /// name of this resource, is not ours to remove.
-    async fn remove_release(&self, namespace: &str, name: &str) -> Result<bool, ReleaseError> {
+    async fn remove_release(
+        &self,
+        resource: &DynamicObject,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, ReleaseError> {
         let history = match self.driver.history(namespace, name).await {
             Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
             history => history?,
@@ -313,9 +345,38 @@ impl ChartController {
         {
             return Ok(false);
         }
-        match self.driver.uninstall(namespace, name).await {
-            Err(ReleaseError::InvalidName { .. }) => Ok(false),
-            uninstalled => Ok(uninstalled?.found),
+        let owner = self.owner(resource, namespace.to_owned());
+        let gone = match self.driver.uninstall_owned(namespace, name, Some(&owner)).await {
+            Err(ReleaseError::InvalidName { .. }) => return Ok(false),
+            uninstalled => uninstalled?,
+        };
+        for error in &gone.failed_hooks {
+            tracing::error!(release = name, error, "Uninstalled although a hook failed");
+        }
+        Ok(gone.found)
+    }
+
+    /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
+    fn wait_for(&self, waiting: &Waiting) -> Stop {
+        let at_most = waiting.at_most.unwrap_or(SOON).max(SOON);
+        let after = match waiting.why {
+            Why::Pause => at_most,
+            Why::End if waiting.object.namespace.is_some() => {
+                let watched = self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
+                if watched { at_most } else { SOON }
+            }
+            // It may carry no label of ours; and definitions have none.
+            Why::Gone | Why::End => SOON,
+        };
+        let Waiting { role, object, message, .. } = waiting;
+        let message = format!("{role} {} {}: {message}", object.kind, object.name);
+        Stop::Wait { reason: waiting.reason.clone(), message, after }
+    }
+
+    fn release_failed(&self, history: &History, error: ReleaseError) -> Stop {
+        match error {
+            ReleaseError::Waiting(waiting) => self.wait_for(&waiting),
+            error => release_failed(history, error),
         }
     }
 
@@ -335,7 +396,7 @@ async fn conclude(
         Ok(next) => Ok(next),
         Err(Stop::Raced) => return Err(Failure::Conflict),
         Err(Stop::Wait { reason, message, after }) => {
-            report::waiting(&mut draft, reason, &message);
+            report::waiting(&mut draft, &reason, &message);
             Ok(Next::After(after))
         }
         Err(Stop::Stuck { stuck, message, transient }) => {
@@ -367,15 +428,15 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
     match error {
         ReleaseError::Raced { .. } => Stop::Raced,
         ReleaseError::Busy { retry_after, .. } => Stop::Wait {
-            reason: "OperationInProgress",
+            reason: "OperationInProgress".to_owned(),
             message,
             after: retry_after.min(Duration::from_secs(10)),
         },
         ReleaseError::Terminating { .. } => {
-            Stop::Wait { reason: "Terminating", message, after: SOON }
+            Stop::Wait { reason: "Terminating".to_owned(), message, after: SOON }
         }
         ReleaseError::NotServedYet { .. } => {
-            Stop::Wait { reason: "KindNotServedYet", message, after: SOON }
+            Stop::Wait { reason: "KindNotServedYet".to_owned(), message, after: SOON }
         }
         error => {
             let install = history.deployed().is_none();

@@ -126,7 +126,9 @@ fn wake(queue: &Queue, kind: &str, change: &Change<Dependent>) {
 }
 
 fn same(before: &Observed, now: &Observed) -> bool {
-    before.mark == now.mark && before.readiness == now.readiness && before.deleting == now.deleting
+    before.mark == now.mark
+        && before.readiness == now.readiness
+        && (before.ended, before.deleting) == (now.ended, now.deleting)
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 //! Every function can be cancelled between any two requests: the next call finds its way from the
 //! records in the cluster.
 
+mod crds;
+mod hooks;
 mod objects;
 mod remove;
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use catamaran_cluster::apply::{Applier, metadata, metadata_str};
 use catamaran_cluster::mapper::Mapper;
@@ -19,6 +22,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, parse_manifest};
+use crate::plan::hooks::{Event, HOOK_TIMEOUT, at, give_up};
 use crate::plan::{Action, Desired, History, Manifests, Plan, check_name, planned, resolve};
 use crate::record::{Release, Status, Store, Stored, codec};
 
@@ -38,6 +42,7 @@ pub struct Driver {
     mapper: Mapper,
     store: Store,
     history_max: usize,
+    hook_timeout: Duration,
 }
 
 /// What was done.
@@ -116,19 +121,35 @@ pub struct Applied {
 pub struct Uninstalled {
     /// Whether there was a release.
     pub found: bool,
-    /// The objects whose deletion was asked for, or that were on their way out already. They may
-    /// take time to end.
+    /// The objects whose deletion this call asked for, or that were on their way out already. They
+    /// may take time to end.
     pub deleted: Vec<ObjectId>,
     /// The objects that were left.
     pub kept: Vec<Kept>,
+    /// The hooks that did not run because their namespace was on its way out: nothing can be created
+    /// there any more.
+    pub skipped_hooks: Vec<ObjectId>,
+    /// What the failed hooks of `post-delete` said.
+    pub failed_hooks: Vec<String>,
 }
+
+/// The objects that were applied, deleted and left.
+type Reached = (Vec<AppliedObject>, Vec<ObjectId>, Vec<Kept>);
 
 impl Driver {
     /// A driver that keeps [`DEFAULT_HISTORY`] revisions.
     pub fn new(client: Client, mapper: Mapper) -> Self {
         let applier = Applier::new(client, FIELD_MANAGER);
         let store = Store::new(applier.clone());
-        Self { applier, mapper, store, history_max: DEFAULT_HISTORY }
+        let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
+        Self { applier, mapper, store, history_max, hook_timeout }
+    }
+
+    /// How long one hook may take from its start; [`HOOK_TIMEOUT`] unless said otherwise.
+    #[must_use]
+    pub fn hook_timeout(mut self, timeout: Duration) -> Self {
+        self.hook_timeout = timeout;
+        self
     }
 
     /// How many revisions are kept; 0 means all.
@@ -162,14 +183,18 @@ impl Driver {
     ) -> Result<Vec<PlannedObject>, Error> {
         let wanted = parse_manifest(manifest)?;
         let kinds = resolve(&self.mapper, wanted.iter().map(|raw| &raw.gvk).collect()).await?;
-        planned(release, owner, &wanted, &kinds)
+        planned(release, owner, &wanted, &[], &kinds)
     }
 
     /// Performs what [`History::decide`] says.
     ///
-    /// Install and upgrade: the record is created first, as pending; then the objects in install
-    /// order; then what earlier revisions had and this one has not is deleted; then the record is
-    /// deployed. Resume goes on from whatever of this has happened.
+    /// Install and upgrade: what `crds/` has and the cluster has not; then the record is created, as
+    /// pending; then the hooks before; then the objects in install order; then what earlier revisions
+    /// had and this one has not is deleted; then the hooks after; then the record is deployed. Resume
+    /// goes on from whatever of this has happened.
+    ///
+    /// Nothing is waited for: [`Error::Waiting`] says what has to change before the next call can do
+    /// more than this one.
     ///
     /// # Errors
     ///
@@ -192,10 +217,36 @@ impl Driver {
             }
             Action::Install | Action::Upgrade | Action::Resume => {}
         }
-        let manifests = Manifests::read(history, desired)?;
+        self.carry_out(history, desired, &action).await
+    }
+
+    /// Brings a revision that [`History::interrupted`] tells of to its end, as its record has it,
+    /// whatever was rendered: for charts that draw something else each time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Driver::apply`]; [`Error::WrongFacts`] if there is none.
+    pub async fn resume(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Error> {
+        let rendered = desired.release.revision;
+        match history.interrupted() {
+            Some(newest) if newest.version == rendered => {
+                self.carry_out(history, desired, &Action::Resume).await
+            }
+            _ => Err(Error::WrongFacts { rendered, due: history.current_facts().revision }),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        action: &Action,
+    ) -> Result<Applied, Error> {
+        let mut manifests = Manifests::read(history, desired, action)?;
+        manifests.definitions = self.definitions(desired.chart).await?;
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
         let now = Timestamp::now();
-        let plan = Plan::new(history, desired, &action, &manifests, &kinds, now, self.history_max)?;
+        let plan = Plan::new(history, desired, action, &manifests, &kinds, now, self.history_max)?;
         self.run(history.clone(), plan, desired).await
     }
 
@@ -208,7 +259,7 @@ impl Driver {
         let install = desired.release.is_install;
         let revision = plan.record.version;
         self.begin(&mut history, &plan).await?;
-        let outcome = self.objects_of(&plan, desired).await;
+        let outcome = self.stages(&mut history, &plan, desired).await;
         let (objects, removed, kept) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -263,11 +314,27 @@ impl Driver {
         Ok(())
     }
 
-    async fn objects_of(
+    /// Hooks, objects, hooks. While the later hooks are waited for, call after call, the objects are
+    /// left alone; the last call applies them once more, to know them as they are then.
+    async fn stages(
         &self,
+        history: &mut History,
         plan: &Plan,
         desired: &Desired<'_>,
-    ) -> Result<(Vec<AppliedObject>, Vec<ObjectId>, Vec<Kept>), Error> {
+    ) -> Result<Reached, Error> {
+        let (before, after) = Event::around(desired.release.is_install);
+        let revision = plan.record.version;
+        self.hooks(history, revision, before, desired.owner).await?;
+        let begun = history.revision(revision).is_some_and(|record| at(record) == Some(after));
+        let reached = if begun { None } else { Some(self.objects_of(plan, desired).await?) };
+        self.hooks(history, revision, after, desired.owner).await?;
+        match reached {
+            Some(reached) => Ok(reached),
+            None => self.objects_of(plan, desired).await,
+        }
+    }
+
+    async fn objects_of(&self, plan: &Plan, desired: &Desired<'_>) -> Result<Reached, Error> {
         let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
         let mut applied = Vec::with_capacity(plan.steps.len());
         for (how, object) in &plan.steps {
@@ -297,11 +364,16 @@ impl Driver {
             .rewrite(history, revision, |release| {
                 release.info.status = Status::Failed;
                 release.info.description.clone_from(&description);
+                give_up(release, Timestamp::now());
             })
             .await;
-        if let Err(error) = written {
+        match (written, error) {
+            (Ok(record), Error::Hook { event, .. }) => self.clear_failed(&record, *event).await,
+            (Ok(_), _) => {}
             // It stays pending, and the next call will resume it and meet the same failure.
-            tracing::warn!(release = history.name(), revision, %error, "cannot record a failure");
+            (Err(error), _) => {
+                tracing::warn!(release = history.name(), revision, %error, "cannot record a failure");
+            }
         }
     }
 
@@ -346,14 +418,31 @@ impl Driver {
         Ok(applied)
     }
 
-    /// Uninstalls a release: the record says so first; then the objects of all its revisions are
-    /// deleted, those that are ours by a fresh read, by uid and in the background, in uninstall
-    /// order; then the records.
+    /// Uninstalls a release: the record says so first; then the `pre-delete` hooks of the newest
+    /// revision run; then the objects of all its revisions are deleted, those that are ours by a
+    /// fresh read, by uid and in the background, in uninstall order; then the `post-delete` hooks
+    /// run; then the records go.
     ///
     /// A release that is not there is no error. Call it again after an error, whatever it was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Waiting`] while a hook is at work; [`Error::Hook`] if one of `pre-delete` failed. If
+    /// one of `post-delete` did, the release is gone all the same, as in Helm.
     pub async fn uninstall(&self, namespace: &str, name: &str) -> Result<Uninstalled, Error> {
+        self.uninstall_owned(namespace, name, None).await
+    }
+
+    /// The same for a release that belongs to a resource: its hooks carry the owner's name, so that
+    /// a watch on them finds it.
+    pub async fn uninstall_owned(
+        &self,
+        namespace: &str,
+        name: &str,
+        owner: Option<&Owner>,
+    ) -> Result<Uninstalled, Error> {
         let history = self.history(namespace, name).await?;
-        self.uninstall_history(history).await
+        self.uninstall_history(history, owner).await
     }
 }
 

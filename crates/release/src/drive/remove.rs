@@ -7,7 +7,8 @@ use kube::api::PropagationPolicy;
 
 use super::{Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
-use crate::objects::{ObjectId, is_kept, ownership_problems, policy};
+use crate::objects::{ObjectId, Owner, is_kept, ownership_problems, policy};
+use crate::plan::hooks::{Event, at, give_up};
 use crate::plan::{History, OURS, Removal, all_objects, removals, resolve, target};
 use crate::record::Status;
 
@@ -87,28 +88,68 @@ impl Driver {
     pub(super) async fn uninstall_history(
         &self,
         mut history: History,
+        owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
         history.check_readable()?;
         let Some(newest) = history.newest().cloned() else { return Ok(Uninstalled::default()) };
-        check_hooks(&history)?;
+        let revision = newest.version;
         let objects = all_objects(&history)?;
         if newest.info.status != Status::Uninstalling {
-            self.rewrite(&mut history, newest.version, |release| {
+            self.rewrite(&mut history, revision, |release| {
                 release.info.status = Status::Uninstalling;
                 release.info.deleted = jiff::Timestamp::now().into();
                 release.info.description = format!("{OURS}uninstall under way");
             })
             .await?;
         }
-        let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
-        let removals = removals(&history, &objects, &kinds);
-        let release = (history.name(), history.namespace());
-        let (deleted, kept) = self.remove(&removals, release, &HashSet::new()).await?;
+        let begun = at(&newest) == Some(Event::PostDelete);
+        let mut skipped_hooks = Vec::new();
+        if !begun {
+            let ran = self.hooks(&mut history, revision, Event::PreDelete, owner).await;
+            match ran {
+                Ok(skipped) => skipped_hooks = skipped,
+                Err(error) => return Err(self.stay(&mut history, revision, error).await),
+            }
+        }
+        let (mut deleted, mut kept) = (Vec::new(), Vec::new());
+        if !begun {
+            let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
+            let removals = removals(&history, &objects, &kinds);
+            let release = (history.name(), history.namespace());
+            (deleted, kept) = self.remove(&removals, release, &HashSet::new()).await?;
+        }
+        let mut failed_hooks = Vec::new();
+        match self.hooks(&mut history, revision, Event::PostDelete, owner).await {
+            Ok(skipped) => skipped_hooks.extend(skipped),
+            Err(error @ Error::Hook { .. }) => {
+                let error = self.stay(&mut history, revision, error).await;
+                failed_hooks.push(error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
         // The newest record goes last: while it is there, a call that was cut short can be repeated.
         for stored in &history.records {
             self.store.delete(stored).await?;
         }
-        Ok(Uninstalled { found: true, deleted, kept })
+        Ok(Uninstalled { found: true, deleted, kept, skipped_hooks, failed_hooks })
+    }
+
+    /// Says in the record that a deletion hook failed; the release stays as it is, for another try.
+    async fn stay(&self, history: &mut History, revision: u32, error: Error) -> Error {
+        let Error::Hook { event, .. } = error else { return error };
+        let written = self
+            .rewrite(history, revision, |release| {
+                give_up(release, jiff::Timestamp::now());
+                release.info.description = format!("{OURS}{error}");
+            })
+            .await;
+        match written {
+            Ok(record) => {
+                self.clear_failed(&record, event).await;
+                error
+            }
+            Err(unwritten) => unwritten,
+        }
     }
 }
 
@@ -116,21 +157,4 @@ enum Removed {
     Deleted,
     Gone,
     Kept(WhyKept),
-}
-
-/// Releases of the helm CLI may have hooks around their deletion, which we do not run yet.
-fn check_hooks(history: &History) -> Result<(), Error> {
-    let hooks = history.newest().map(|release| release.hooks.as_slice()).unwrap_or_default();
-    let around = |event: &String| matches!(event.as_str(), "pre-delete" | "post-delete");
-    match hooks.iter().find(|hook| hook.events.iter().any(around)) {
-        Some(hook) => Err(Error::Unsupported {
-            what: format!(
-                "release {} has a deletion hook: {} {:?}",
-                history.name(),
-                hook.kind,
-                hook.name
-            ),
-        }),
-        None => Ok(()),
-    }
 }

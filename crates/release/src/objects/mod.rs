@@ -5,5 +5,5 @@ mod ownership;
 
 pub use identity::{ObjectId, PlannedObject, RawObject, parse_manifest};
 pub(crate) use identity::{id_of, normalised};
-pub(crate) use ownership::policy;
 pub use ownership::{Owner, decorate, is_kept, ownership_problems};
+pub(crate) use ownership::{decorate_hook, policy};

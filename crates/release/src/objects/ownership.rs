@@ -49,15 +49,43 @@ pub fn decorate(body: &mut Value, id: &ObjectId, release: (&str, &str), owner: O
         annotations.insert(RELEASE_NAME.to_owned(), release.0.into());
         annotations.insert(RELEASE_NAMESPACE.to_owned(), release.1.into());
         if let (Some(owner), None) = (owner, reachable) {
-            let name = format!("{}/{}", owner.namespace, owner.reference.name);
-            annotations.insert(PRIMARY_RESOURCE.to_owned(), name.into());
-            let kind = format!("{}.{}", owner.reference.kind, owner.group());
-            annotations.insert(PRIMARY_RESOURCE_TYPE.to_owned(), kind.into());
+            name_owner(annotations, owner);
         }
     }
     if let Some(owner) = reachable {
         metadata.insert("ownerReferences".to_owned(), json!([owner_reference(&owner.reference)]));
     }
+}
+
+/// Puts on a hook's object what shows whose it is, and which run of the hook.
+///
+/// Its owner is named in annotations, wherever it lies: hooks outlive what they are for, as with
+/// Helm, and an owned Job of `pre-delete` would be collected in the midst of its work when its owner
+/// is deleted in the foreground.
+pub(crate) fn decorate_hook(
+    body: &mut Value,
+    id: &ObjectId,
+    release: (&str, &str),
+    owner: Option<&Owner>,
+    run: (&str, &str),
+) {
+    decorate(body, id, release, None);
+    let Some(annotations) =
+        map_in(body, "metadata").and_then(|metadata| map_at(metadata, "annotations"))
+    else {
+        return;
+    };
+    annotations.insert(run.0.to_owned(), run.1.into());
+    if let Some(owner) = owner {
+        name_owner(annotations, owner);
+    }
+}
+
+fn name_owner(annotations: &mut Map<String, Value>, owner: &Owner) {
+    let name = format!("{}/{}", owner.namespace, owner.reference.name);
+    annotations.insert(PRIMARY_RESOURCE.to_owned(), name.into());
+    let kind = format!("{}.{}", owner.reference.kind, owner.group());
+    annotations.insert(PRIMARY_RESOURCE_TYPE.to_owned(), kind.into());
 }
 
 fn owner_reference(owner: &OwnerReference) -> Value {

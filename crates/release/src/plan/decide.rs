@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use super::view::{Desired, History};
 use crate::Error;
-use crate::objects::normalised;
+use crate::objects::{normalised, parse_manifest};
 use crate::record::{Hook, Release, Status};
 
 /// A pending record that carries no sign of ours is a helm CLI's. It may still be at work; after
@@ -71,6 +71,14 @@ impl History {
         }
     }
 
+    /// The newest revision if it was begun or has failed, and is ours to bring to its end.
+    pub fn interrupted(&self) -> Option<&std::sync::Arc<Release>> {
+        let newest = self.newest()?;
+        let status = &newest.info.status;
+        let open = status.is_pending() || *status == Status::Failed;
+        (open && self.wait_for_cli(newest).is_none()).then_some(newest)
+    }
+
     /// The next revision, if it is what was rendered.
     fn next(&self, desired: &Desired<'_>) -> Result<Action, Error> {
         let due = self.next_facts();
@@ -129,18 +137,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 
 /// Refuses what would be done wrongly, before anything is written.
 fn check_support(desired: &Desired<'_>) -> Result<(), Error> {
-    let chart = desired.chart.name();
-    let hooks = &desired.rendered.hooks;
-    if let Some(hook) = hooks.iter().find(|hook| !Hook::from(*hook).is_test()) {
-        let (kind, name, events) = (&hook.kind, &hook.name, hook.events.join(","));
-        return Err(Error::Unsupported {
-            what: format!("chart {chart} has a hook other than a test: {kind} {name:?} ({events})"),
-        });
-    }
-    if let Some(crd) = desired.chart.crds().first() {
-        return Err(Error::Unsupported {
-            what: format!("chart {chart} brings CRDs of its own: {}", crd.source),
-        });
+    let is_test = |events: &[String]| events.iter().all(|event| event == "test");
+    for hook in desired.rendered.hooks.iter().filter(|hook| !is_test(&hook.events)) {
+        let (kind, name) = (&hook.kind, &hook.name);
+        let objects = parse_manifest(&hook.manifest)?.len();
+        if objects != 1 {
+            let what = format!("hook {kind} {name:?} is {objects} objects, and has to be one");
+            return Err(Error::Unsupported { what });
+        }
     }
     Ok(())
 }
@@ -229,6 +233,7 @@ mod tests {
     use crate::record::Status::{
         Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
     };
+    use serde_json::json;
 
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: Duration = Duration::from_hours(1);
@@ -383,18 +388,14 @@ mod tests {
             history.decide(&wish.desired()).map_err(|error| error.to_string())
         };
         assert_eq!(refused(|wish| wish.rendered.hooks.push(hook("test"))), Ok(Action::Install));
-        assert_eq!(
-            refused(|wish| wish.rendered.hooks.push(hook("pre-install"))),
-            Err(r#"not supported yet: chart demo has a hook other than a test: Pod "h" (pre-install)"#.to_owned())
-        );
-        let crds = refused(|wish| {
-            wish.chart
-                .files
-                .push(catamaran_chart::File { name: "crds/a.yaml".into(), data: vec![] });
+        let two = refused(|wish| {
+            let mut hook = hook("pre-install");
+            hook.manifest = json!({"apiVersion": "v1", "kind": "List", "items": []}).to_string();
+            wish.rendered.hooks.push(hook);
         });
         assert_eq!(
-            crds,
-            Err("not supported yet: chart demo brings CRDs of its own: demo/crds/a.yaml".to_owned())
+            two,
+            Err(r#"not supported yet: hook Pod "h" is 0 objects, and has to be one"#.to_owned())
         );
         for name in ["", "UPPER", "a_b", "-a", "a-", "a..b", "a/../b", &"a".repeat(54)] {
             let mut wish = Wish::new(facts(1, true), &["a"]);

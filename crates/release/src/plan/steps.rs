@@ -55,13 +55,18 @@ pub struct Manifests {
     /// The objects of each revision that was begun after it: ours, if they exist at all, by their
     /// labels.
     pub begun: Vec<(u32, Vec<RawObject>)>,
+    /// The definitions of `crds/`.
+    pub definitions: Vec<RawObject>,
 }
 
 impl Manifests {
-    /// Reads them.
-    pub fn read(history: &History, desired: &Desired<'_>) -> Result<Self, Error> {
-        let mut manifests =
-            Self { wanted: parse_manifest(&desired.rendered.manifest_text())?, ..Self::default() };
+    /// Reads them. A revision that is resumed is what its record says.
+    pub fn read(history: &History, desired: &Desired<'_>, action: &Action) -> Result<Self, Error> {
+        let wanted = match history.newest() {
+            Some(newest) if *action == Action::Resume => parse_manifest(&newest.manifest)?,
+            _ => parse_manifest(&desired.rendered.manifest_text())?,
+        };
+        let mut manifests = Self { wanted, ..Self::default() };
         let deployed = history.deployed().map_or(0, |deployed| deployed.version);
         for release in history.releases() {
             if release.version == deployed {
@@ -115,7 +120,8 @@ impl Plan {
         };
         let namespace = &desired.release.namespace;
         let deployed = ids(&manifests.deployed, kinds, namespace);
-        let objects = planned(desired.id(), desired.owner, &manifests.wanted, kinds)?;
+        let objects =
+            planned(desired.id(), desired.owner, &manifests.wanted, &manifests.definitions, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
         let how = |object: &PlannedObject| {
             if deployed.contains(&object.id) { How::Apply } else { How::Claim }
@@ -147,18 +153,19 @@ impl Plan {
 /// The objects of a release (name and namespace), decorated and with the resources that serve them.
 ///
 /// A kind that nothing serves is an error before anything is written, as in Helm, unless the same
-/// manifest brings its CRD.
+/// manifest, or `definitions`, brings its CRD.
 pub fn planned(
     release: (&str, &str),
     owner: Option<&Owner>,
     wanted: &[RawObject],
+    definitions: &[RawObject],
     kinds: &Kinds,
 ) -> Result<Vec<PlannedObject>, Error> {
     let mut objects = Vec::with_capacity(wanted.len());
     for RawObject { gvk, object } in wanted {
         let mapping = kinds.get(gvk).and_then(Option::as_ref);
-        let Some(namespaced) = mapping.map(|m| m.namespaced).or_else(|| scope_by_crd(gvk, wanted))
-        else {
+        let by_crd = || scope_by_crd(gvk, wanted).or_else(|| scope_by_crd(gvk, definitions));
+        let Some(namespaced) = mapping.map(|m| m.namespaced).or_else(by_crd) else {
             let source =
                 MapperError::NoMatch { kind: gvk.kind.clone(), api_version: gvk.api_version() };
             let object = id_of(object, gvk, false, release.1).to_string();
@@ -200,7 +207,7 @@ pub(crate) async fn resolve(
 }
 
 /// Whether a kind lives in namespaces, by a CRD among the objects.
-fn scope_by_crd(gvk: &GroupVersionKind, objects: &[RawObject]) -> Option<bool> {
+pub(crate) fn scope_by_crd(gvk: &GroupVersionKind, objects: &[RawObject]) -> Option<bool> {
     let text = |object: &Value, path: &str| {
         object.pointer(path).and_then(Value::as_str).map(str::to_owned)
     };
@@ -246,7 +253,7 @@ mod tests {
     fn plan(history: &History, wish: &Wish) -> Result<Plan, Error> {
         let desired = wish.desired();
         let action = history.decide(&desired)?;
-        let manifests = Manifests::read(history, &desired)?;
+        let manifests = Manifests::read(history, &desired, &action)?;
         Plan::new(history, &desired, &action, &manifests, &kinds(), now(), 3)
     }
 

@@ -158,6 +158,11 @@ impl History {
         Duration::try_from(self.read_at.duration_since(then.0?)).ok()
     }
 
+    /// A revision's record.
+    pub(crate) fn revision(&self, version: u32) -> Option<&Arc<Release>> {
+        self.releases().find(|release| release.version == version)
+    }
+
     /// The history after a record was written.
     pub(crate) fn put(&mut self, stored: Stored) {
         let version = stored.release.version;

@@ -87,7 +87,7 @@ async fn a_release_of_either_helm_is_ours_to_upgrade_and_uninstall() {
     let namespace = cluster.namespace("helm-theirs").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let chart = Folder::new();
+    let chart = Folder::new("theirs");
     for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
         let name = format!("theirs-{number}");
         let map = format!("{name}-map");
@@ -125,12 +125,13 @@ async fn a_release_of_either_helm_is_ours_to_upgrade_and_uninstall() {
     }
 }
 
-/// A chart `demo` of one template, in a folder that goes with it.
-struct Folder(std::path::PathBuf);
+/// A chart `demo`, in a folder that goes with it.
+pub struct Folder(std::path::PathBuf);
 
 impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("catamaran-release-{}", std::process::id()));
+    pub fn new(name: &str) -> Self {
+        let folder = format!("catamaran-release-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(path.join("templates")).expect("a folder");
         let metadata = "apiVersion: v2\nname: demo\nversion: 1.0.0\nappVersion: \"9\"\n";
         std::fs::write(path.join("Chart.yaml"), metadata).expect("Chart.yaml");
@@ -139,12 +140,20 @@ impl Folder {
         Self(path)
     }
 
-    fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         self.0.to_str().expect("a path")
     }
 
-    fn write(&self, object: &Value) {
-        std::fs::write(self.0.join("templates/all.yaml"), object.to_string()).expect("a template");
+    pub fn write(&self, object: &Value) {
+        self.write_all(std::slice::from_ref(object), &[]);
+    }
+
+    /// Objects and hooks, a template for each.
+    pub fn write_all(&self, objects: &[Value], hooks: &[Value]) {
+        for (number, object) in objects.iter().chain(hooks).enumerate() {
+            let file = self.0.join(format!("templates/{number}.yaml"));
+            std::fs::write(file, object.to_string()).expect("a template");
+        }
     }
 }
 

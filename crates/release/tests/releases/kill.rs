@@ -18,7 +18,7 @@ use crate::support::{Wish, cluster, config_map, driver, live, revisions, secret,
 
 /// What happens to the answer of the write that is the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+pub enum End {
     /// The process dies: nothing after it is ever sent.
     Killed,
     /// The answer is lost on its way; everything after it works.
@@ -104,7 +104,7 @@ where
 
 /// Runs an action under a fate; whether it came to its own end. An error must be one that says
 /// "again".
-async fn cut_short<T>(
+pub async fn cut_short<T>(
     cluster: &LocalCluster,
     writes: i64,
     end: End,

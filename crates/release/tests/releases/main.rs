@@ -4,5 +4,7 @@
 
 mod cli;
 mod conflicts;
+mod crds;
+mod hooks;
 mod kill;
 mod support;

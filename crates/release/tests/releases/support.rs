@@ -2,11 +2,12 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use catamaran_chart::{Chart, Hook, Manifest, ReleaseFacts, Rendered};
 use catamaran_cluster::mapper::Mapper;
 use catamaran_localcluster::{LocalCluster, shared};
-use catamaran_release::{Action, Applied, Desired, Driver, Error, ObjectId, Owner};
+use catamaran_release::{Action, Applied, Desired, Driver, Error, ObjectId, Owner, Uninstalled};
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -31,8 +32,13 @@ pub struct Wish {
     pub name: String,
     pub namespace: String,
     pub objects: Vec<Value>,
+    /// Besides a test, which is always there.
+    pub hooks: Vec<Value>,
     pub owner: Option<Owner>,
 }
+
+/// The longest that a hook may take here.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Wish {
     pub fn new(namespace: &str, name: &str, objects: Vec<Value>) -> Self {
@@ -47,6 +53,7 @@ impl Wish {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             objects,
+            hooks: Vec::new(),
             owner: None,
         }
     }
@@ -77,7 +84,7 @@ impl Wish {
         };
         Rendered {
             manifests: self.objects.iter().map(manifest).collect(),
-            hooks: vec![hook],
+            hooks: self.hooks.iter().map(hook_of).chain([hook]).collect(),
             notes: format!("Notes of {}\n", self.name),
             ..Rendered::default()
         }
@@ -94,6 +101,17 @@ impl Wish {
         driver.apply(&history, &self.desired(&rendered, &facts)).await
     }
 
+    /// The same until nothing is waited for any more.
+    pub async fn settle(&self, driver: &Driver) -> Result<Applied, Error> {
+        until_done(async || self.reconcile(driver).await).await
+    }
+
+    /// Uninstalls it, hooks and all.
+    pub async fn leave(&self, driver: &Driver) -> Result<Uninstalled, Error> {
+        let owner = self.owner.as_ref();
+        until_done(async || driver.uninstall_owned(&self.namespace, &self.name, owner).await).await
+    }
+
     pub fn desired<'a>(&'a self, rendered: &'a Rendered, facts: &'a ReleaseFacts) -> Desired<'a> {
         let desired = Desired::new(&self.chart, &self.config, rendered, facts);
         match &self.owner {
@@ -101,6 +119,70 @@ impl Wish {
             None => desired,
         }
     }
+}
+
+/// Calls again what returned because it would have to wait, as the operator does.
+pub async fn until_done<T>(mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let begun = Instant::now();
+    loop {
+        match call().await {
+            Err(Error::Waiting(waiting)) => {
+                assert!(begun.elapsed() < PATIENCE, "{waiting:?}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// A hook as a rendering has it.
+fn hook_of(object: &Value) -> Hook {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let annotation = |key: &str| text(&object["metadata"]["annotations"][format!("helm.sh/{key}")]);
+    let words = |key: &str| {
+        let all = annotation(key);
+        all.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    Hook {
+        name: text(&object["metadata"]["name"]),
+        kind: text(&object["kind"]),
+        path: "demo/templates/hooks.yaml".into(),
+        manifest: object.to_string(),
+        events: words("hook"),
+        weight: annotation("hook-weight").parse().unwrap_or_default(),
+        delete_policies: words("hook-delete-policy"),
+        output_log_policies: vec![],
+    }
+}
+
+/// Makes an object a hook.
+pub fn hook(mut object: Value, events: &str, weight: i32, policies: &str) -> Value {
+    let annotations = &mut object["metadata"]["annotations"];
+    annotations["helm.sh/hook"] = events.into();
+    annotations["helm.sh/hook-weight"] = weight.to_string().into();
+    if !policies.is_empty() {
+        annotations["helm.sh/hook-delete-policy"] = policies.into();
+    }
+    object
+}
+
+/// A Job whose pod ends with this code.
+pub fn job(name: &str, exit_code: i32) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+        "spec": {"backoffLimit": 0, "template": {
+            "metadata": {"annotations": {"fake.catamaran.test/exit-code": exit_code.to_string()}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]},
+        }},
+    })
+}
+
+/// A Job; null if it is not there.
+pub async fn live_job(client: &Client, namespace: &str, name: &str) -> Value {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
+    let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
+    let found = api.get_opt(name).await.expect("an answer");
+    found.map_or(Value::Null, |object| serde_json::to_value(object).expect("json"))
 }
 
 pub fn config_map(name: &str, value: &str) -> Value {
