@@ -111,14 +111,9 @@ pub enum LoadError {
         /// What is wrong.
         source: Box<LoadError>,
     },
-    /// A feature of charts this crate does not have yet. Refused rather than skipped.
-    #[error("{what} is not supported yet ({file})")]
-    Unsupported {
-        /// The feature.
-        what: String,
-        /// The file that uses it.
-        file: String,
-    },
+    /// Chart.yaml names an apiVersion other than `v1` and `v2`.
+    #[error("chart apiVersion {0:?} is not supported (Chart.yaml)")]
+    ApiVersion(String),
 }
 
 /// Why a chart could not be rendered.
@@ -197,15 +192,27 @@ pub enum RenderError {
 }
 
 impl LoadError {
-    /// The text as the Helm of a profile has it; they differ for values.yaml.
+    /// The text as the Helm of a profile has it.
     pub fn text(&self, profile: Profile) -> String {
         match (self, profile) {
             (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
                 format!("cannot load {file}: cannot unmarshal yaml document: {message}")
             }
             (Self::Subchart { name, parent, source }, profile) => {
-                format!("error unpacking subchart {name} in {parent}: {}", source.text(profile))
+                let inner = match &**source {
+                    // Only of the outermost archive Helm 4 hides what is wrong.
+                    archive @ Self::Archive(_) => archive.to_string(),
+                    other => other.text(profile),
+                };
+                format!("error unpacking subchart {name} in {parent}: {inner}")
             }
+            (Self::Archive(message), Profile::Helm43) if !message.starts_with("file '") => {
+                "unable to load chart archive".to_owned()
+            }
+            (Self::ApiVersion(version), Profile::Helm43) if version == "v3" => {
+                "invalid chart apiVersion".to_owned()
+            }
+            (Self::ApiVersion(_), Profile::Helm43) => "unsupported chart version".to_owned(),
             (other, _) => other.to_string(),
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything follows the real `helm`, in one of two [`Profile`]s. What is not
-//! supported is a clear error ([`LoadError::Unsupported`],
+//! supported is a clear error ([`LoadError::ApiVersion`],
 //! [`RenderError::Unsupported`]), never a wrong manifest.
 //!
 //! A `lookup` whose answer is not in [`Lookups`] ends the rendering with

@@ -294,7 +294,7 @@ fn archives_that_reach_out_or_burst_are_refused() {
     assert!(
         load("values.yaml").ends_with("seems to be a YAML file, but expected a gzipped archive")
     );
-    assert!(load("text").ends_with("does not appear to be a gzipped archive"));
+    assert!(load("text").ends_with("a gzipped archive; got 'application/octet-stream'"));
 }
 
 // ---- folders

@@ -11,10 +11,10 @@ use crate::LoadError;
 /// Tells what a file is that is no archive, since people give values files by mistake.
 pub(super) fn check_kind(path: &Path) -> Result<(), LoadError> {
     let io = |source| LoadError::Io { path: path.to_owned(), source };
-    let mut start = [0_u8; 3];
-    let mut file = std::fs::File::open(path).map_err(io)?;
-    let count = file.read(&mut start).map_err(io)?;
-    if start.get(..count) == Some(b"\x1f\x8b\x08") {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path).map_err(io)?;
+    file.take(SNIFFED).read_to_end(&mut start).map_err(io)?;
+    if start.starts_with(b"\x1f\x8b\x08") {
         return Ok(());
     }
     let name = path.display();
@@ -22,8 +22,24 @@ pub(super) fn check_kind(path: &Path) -> Result<(), LoadError> {
     Err(LoadError::Archive(if is_yaml {
         format!("file '{name}' seems to be a YAML file, but expected a gzipped archive")
     } else {
-        format!("file '{name}' does not appear to be a gzipped archive")
+        let kind = content_type(&start);
+        format!("file '{name}' does not appear to be a gzipped archive; got '{kind}'")
     }))
+}
+
+/// How many bytes are looked at to tell what a file is.
+const SNIFFED: u64 = 512;
+
+/// What Go takes the start of a file for. Helm fills up with zeros, so that a short text is none.
+fn content_type(start: &[u8]) -> &'static str {
+    let binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    if start.starts_with(b"PK\x03\x04") {
+        "application/zip"
+    } else if start.len() < 512 || start.iter().any(binary) {
+        "application/octet-stream"
+    } else {
+        "text/plain; charset=utf-8"
+    }
 }
 
 /// Unpacks in memory, under limits; nothing is written anywhere.

@@ -142,10 +142,7 @@ pub(super) fn validate(metadata: &mut Metadata) -> Result<(), LoadError> {
         return invalid("chart.metadata.type must be application or library".into());
     }
     if !matches!(metadata.api_version.as_str(), "v1" | "v2") {
-        return Err(LoadError::Unsupported {
-            what: format!("chart apiVersion {:?}", metadata.api_version),
-            file: "Chart.yaml".into(),
-        });
+        return Err(LoadError::ApiVersion(metadata.api_version.clone()));
     }
     validate_dependencies(&metadata.dependencies)
 }

@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
             None => Err(StrvalsError::NoValue(quoted(&key)).into()),
             Some('=') => self.assign(values, key),
             Some('[') => self.list(values, key, names),
-            Some('.') => self.table(values, key, names + 1),
+            Some('.') => self.table(values, &key, names + 1),
             Some(_) => Err(StrvalsError::Comma(quoted(&key)).into()),
         };
         self.depth -= 1;
@@ -227,13 +227,13 @@ impl<'a> Parser<'a> {
     fn table(
         &mut self,
         values: &mut Map<String, Value>,
-        key: String,
+        key: &str,
         names: usize,
     ) -> Result<(), Stop> {
         if names > MAX_NAMES {
             return Err(StrvalsError::Names.into());
         }
-        let mut inner = match values.get_mut(&key) {
+        let mut inner = match values.get_mut(key) {
             None => Map::new(),
             Some(Value::Object(there)) => std::mem::take(there),
             Some(other) => return Err(conversion(other, MAP)),
@@ -241,10 +241,10 @@ impl<'a> Parser<'a> {
         let result = self.key(&mut inner, names);
         let empty = inner.is_empty();
         if !empty {
-            set(values, key.clone(), Value::Object(inner));
+            set(values, key.to_owned(), Value::Object(inner));
         }
         match result {
-            Ok(()) if empty => Err(StrvalsError::EmptyMap(quoted(&key)).into()),
+            Ok(()) if empty => Err(StrvalsError::EmptyMap(quoted(key)).into()),
             result => result,
         }
     }
@@ -286,11 +286,11 @@ impl<'a> Parser<'a> {
     fn item(&mut self, list: &mut Vec<Value>, index: i64, names: usize) -> Result<(), Stop> {
         let at = usize::try_from(index).map_err(|_| StrvalsError::NegativeIndex(index))?;
         self.deeper()?;
-        let (text, last) = self.until(&['[', '.', '=']);
-        if !text.is_empty() {
-            return Err(StrvalsError::AfterIndex(runes(&text)).into());
+        let (extra, stop) = self.until(&['[', '.', '=']);
+        if !extra.is_empty() {
+            return Err(StrvalsError::AfterIndex(runes(&extra)).into());
         }
-        let value = match last {
+        let value = match stop {
             None => return Err(Stop::End),
             Some('=') => match self.value() {
                 Ok(value) => value,
@@ -403,7 +403,7 @@ impl<'a> Parser<'a> {
             let mut ahead = self.rest.clone();
             match ahead.next() {
                 None => return true,
-                Some(c) if c == ',' => {
+                Some(',') => {
                     self.rest = ahead;
                     return true;
                 }
@@ -484,7 +484,12 @@ fn quoted(text: &str) -> String {
 
 /// Go's `%q` of a list of characters.
 fn runes(text: &str) -> String {
-    let all: Vec<_> = text.chars().map(|c| format!("'{c}'")).collect();
+    let quoted = |c: char| match c {
+        '\'' => r"'\''".to_owned(),
+        '"' => "'\"'".to_owned(),
+        c => format!("'{}'", quote(&c.to_string().as_str().into()).trim_matches('"')),
+    };
+    let all: Vec<_> = text.chars().map(quoted).collect();
     format!("[{}]", all.join(" "))
 }
 

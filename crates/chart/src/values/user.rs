@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn documents_of_a_file_merge_in_helm_4_only() {
-        let text = b"a: {x: 1, y: 2}\n---\na: {y: null}\nb: [1]\n";
+        let text = b"a: {x: 1, z: 2}\n---\na: {z: null}\nb: [1]\n";
         let read = |profile| Value::Object(read_file(text, profile).unwrap());
-        assert_eq!(read(Profile::Helm43), json!({"a": {"x": 1.0, "y": null}, "b": [1.0]}));
-        assert_eq!(read(Profile::Helm318), json!({"a": {"x": 1.0, "y": 2.0}}));
+        assert_eq!(read(Profile::Helm43), json!({"a": {"x": 1.0, "z": null}, "b": [1.0]}));
+        assert_eq!(read(Profile::Helm318), json!({"a": {"x": 1.0, "z": 2.0}}));
         assert_eq!(read_file(b"", Profile::Helm43), Ok(Map::new()));
         assert!(read_file(b"- 1\n", Profile::Helm43).unwrap_err().starts_with(
             "cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: json: "

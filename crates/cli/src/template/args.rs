@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, Args, Command, ValueEnum};
 /// cluster: `lookup` finds nothing.
 #[derive(Args, Debug)]
 #[command(disable_version_flag = true, after_help = EXAMPLES)]
+#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
 pub(crate) struct TemplateArgs {
     /// The release's name and the chart (a folder or a .tgz); or the chart alone
     #[arg(value_name = "[NAME] CHART")]
@@ -164,8 +165,8 @@ pub(crate) struct IgnoredArgs {
     take_ownership: bool,
     #[arg(long, hide = true)]
     wait_for_jobs: bool,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
-    wait: Option<Option<String>>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "watcher")]
+    wait: Option<String>,
     #[arg(long, hide = true)]
     ca_file: Option<String>,
     #[arg(long, hide = true)]

@@ -93,11 +93,23 @@ fn capabilities(args: &TemplateArgs) -> Result<Capabilities> {
     let mut capabilities = Capabilities::offline(args.profile);
     if let Some(text) = args.kube_version.as_deref().filter(|text| !text.is_empty()) {
         capabilities.kube_version = KubeVersion::parse(text, args.profile).ok_or_else(|| {
-            anyhow!("invalid kube version '{text}': could not parse {text:?} as version")
+            anyhow!("invalid kube version '{text}': {}", no_version(text, args.profile))
         })?;
     }
     capabilities.api_versions.extend(args.api_versions.iter().cloned());
     Ok(capabilities)
+}
+
+/// Why a text is no version.
+fn no_version(text: &str, profile: Profile) -> String {
+    let digits = text.strip_prefix('v').unwrap_or(text);
+    match profile {
+        Profile::Helm318 => "Invalid Semantic Version".to_owned(),
+        Profile::Helm43 if digits.chars().all(|c| c.is_ascii_digit()) => {
+            format!("illegal version string {text:?}")
+        }
+        Profile::Helm43 => format!("could not parse {text:?} as version"),
+    }
 }
 
 /// Refuses what is not done yet, rather than print something else than asked for.
@@ -117,6 +129,8 @@ fn refuse(args: &TemplateArgs) -> Result<()> {
     match refused.dry_run.as_deref() {
         None | Some("client" | "unset" | "true") => Ok(()),
         Some("server") => bail!("--dry-run=server is not supported yet"),
+        // Helm 3 takes it for what `template` does anyway.
+        Some("none" | "false") if args.profile == Profile::Helm318 => Ok(()),
         Some(value @ ("none" | "false")) => {
             bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
         }

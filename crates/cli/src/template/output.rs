@@ -47,7 +47,7 @@ fn manifest(args: &TemplateArgs, rendered: &Rendered) -> String {
 fn hooks<'r>(args: &TemplateArgs, rendered: &'r Rendered) -> impl Iterator<Item = &'r Hook> {
     let (none, no_tests) = (args.no_hooks, args.skip_tests);
     let is_test = |hook: &Hook| hook.events.iter().any(|event| event == "test");
-    rendered.hooks.iter().filter(move |hook| !none && !(no_tests && is_test(hook)))
+    rendered.hooks.iter().filter(move |hook| !(none || no_tests && is_test(hook)))
 }
 
 fn push(text: &mut String, source: &str, content: &str) {

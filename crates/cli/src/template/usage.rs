@@ -21,7 +21,7 @@ fn text(error: &clap::Error) -> Option<String> {
         _ => "",
     };
     // Without the placeholder of its value: `--set <LINE>`.
-    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let flag = argument.split([' ', '=', '[']).next().unwrap_or_default();
     let value = match error.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) => value.as_str(),
         _ => "",
@@ -30,12 +30,20 @@ fn text(error: &clap::Error) -> Option<String> {
         ErrorKind::UnknownArgument => Some(match flag.strip_prefix('-') {
             Some(letters) if !letters.starts_with('-') => {
                 let first: String = letters.chars().take(1).collect();
-                format!("unknown shorthand flag: '{first}' in {flag}")
+                let typed = std::env::args().find(|argument| argument.starts_with(flag));
+                format!("unknown shorthand flag: '{first}' in {}", typed.as_deref().unwrap_or(flag))
             }
             _ => format!("unknown flag: {flag}"),
         }),
         ErrorKind::InvalidValue if value.is_empty() => {
-            Some(format!("flag needs an argument: {flag}"))
+            // It must be the last thing on the line.
+            let typed = std::env::args().next_back().unwrap_or_default();
+            Some(match typed.strip_prefix('-').and_then(|letters| letters.chars().next_back()) {
+                Some(letter) if !typed.starts_with("--") => {
+                    format!("flag needs an argument: '{letter}' in {typed}")
+                }
+                _ => format!("flag needs an argument: {flag}"),
+            })
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let why = std::error::Error::source(error)

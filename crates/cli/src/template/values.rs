@@ -19,7 +19,7 @@ pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, V
         merge(&mut values, file.map_err(|fault| anyhow!("failed to parse {path}: {fault}"))?);
     }
     for line in &args.json {
-        set_json(line, &mut values)?;
+        set_json(line, &mut values, profile)?;
     }
     let set = |flag: &str, result: Result<(), strvals::StrvalsError>| {
         result.map_err(|fault| anyhow!("failed parsing {flag} data: {fault}"))
@@ -43,9 +43,9 @@ pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, V
     Ok(values)
 }
 
-/// A whole object, or lines of keys and JSON.
-fn set_json(line: &str, values: &mut Map<String, Value>) -> Result<()> {
-    if line.trim().starts_with('{') {
+/// A whole object (since Helm 4), or lines of keys and JSON.
+fn set_json(line: &str, values: &mut Map<String, Value>, profile: Profile) -> Result<()> {
+    if profile == Profile::Helm43 && line.trim().starts_with('{') {
         let object = catamaran_chart::values::read_json(line.trim());
         let object =
             object.ok_or_else(|| anyhow!("failed parsing --set-json data JSON: {line}"))?;

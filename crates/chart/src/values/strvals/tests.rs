@@ -109,7 +109,7 @@ fn other_kinds_of_lines() {
             (r#"a=1,b="x,y",c={"d":[1,2]}"#, json!({"a": 1.0, "b": "x,y", "c": {"d": [1.0, 2.0]}})),
             ("a=,b= ,c=null", json!({"a": null, "b": null, "c": null})),
             ("a[0]=true , b=false", json!({"a": [true], " b": false})),
-            (r#"a.b= {"c": 1} , d = 2"#, json!({"a": {"b": {"c": 1.0}}, "d ": 2.0})),
+            (r#"a.b= {"c": 1} , d = 2"#, json!({"a": {"b": {"c": 1.0}}, " d ": 2.0})),
         ],
     );
     let mut values = Map::new();
@@ -144,6 +144,7 @@ fn faults_have_helms_texts() {
         ("a[-1]=1", "negative -1 index not allowed"),
         ("a[65537]=1", "index of 65537 is greater than maximum supported index of 65536"),
         ("a[0]xy=1", "unexpected data at end of array index: ['x' 'y']"),
+        (r#"a[0]'"\\=1"#, r#"unexpected data at end of array index: ['\'' '"' '\\']"#),
         (
             "s.a=1",
             "unable to parse key: interface conversion: interface {} is string, not map[string]interface {}",
