@@ -91,7 +91,16 @@ impl RealNode {
         let image = tokio::fs::read(archive).await.map_err(Error::io(what))?;
         let mut command = room::enter(self.init, "ctr");
         command.extend(room::import().map(Into::into));
-        room::run(Path::new("nsenter"), &command, &image).await.map(drop)
+        // Of two who load the same image at once, ctr has one fail where the other was quicker; once
+        // the image is there, it is replaced.
+        let mut tries = 3;
+        loop {
+            tries -= 1;
+            match room::run(Path::new("nsenter"), &command, &image).await {
+                Err(error) if tries > 0 && error.to_string().contains("already exists") => {}
+                loaded => return loaded.map(drop),
+            }
+        }
     }
 
     /// A command that runs a program of this machine in the node: in its network, with its processes
