@@ -9,10 +9,10 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
+use catamaran_chart::render::standalone;
 use catamaran_chart::{
     Budget, Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
     RenderInput, Rendered,
@@ -162,13 +162,8 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    use catamaran_gotemplate::{Ctx, MissingKey, TemplateSet, Value};
-    const NAME: &str = "name-template";
     let seed = RandomState::new().build_hasher().finish();
-    let mut ctx = Ctx::new(Budget::default(), SystemTime::now(), seed);
-    let mut set = TemplateSet::new(Arc::new(catamaran_sprig::registry()), MissingKey::Invalid);
-    set.parse(NAME, text)?;
-    Ok(set.execute(&mut ctx, NAME, &Value::Nil)?.to_str_lossy().into_owned())
+    Ok(standalone("name-template", text, SystemTime::now(), seed)?)
 }
 
 /// A folder or a file; names in repositories and registries are for later.
