@@ -14,6 +14,9 @@ use crate::watch::Content;
 /// How long a cache may lag behind a write before its silence is taken for an answer.
 const LAG: Duration = Duration::from_secs(10);
 
+/// When to compare again after [`Verdict::Behind`]: then the cache has caught up, or its silence counts.
+pub const CATCH_UP: Duration = Duration::from_secs(11);
+
 /// Repairs of one object within this time of each other are a fight with somebody.
 const FIGHT: Duration = Duration::from_mins(1);
 /// As many repairs in a row are made at once; after them each waits longer than the one before.

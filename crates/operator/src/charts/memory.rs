@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_cluster::observed::{Expected, Verdict};
+use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{Applied, AppliedObject, History, ObjectId};
@@ -13,9 +13,6 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
-
-/// How long a cache may take to catch up with our writes before it is looked at again.
-const CATCH_UP: Duration = Duration::from_secs(11);
 
 /// Releases by resource.
 #[derive(Debug, Default)]

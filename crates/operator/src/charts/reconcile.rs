@@ -315,16 +315,10 @@ impl ChartController {
                 Ok(Next::Rest)
             }
             Err(error) => {
-                let mut draft = Draft::of(resource);
-                report::stuck(
-                    &mut draft,
-                    &Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR),
-                    &error.to_string(),
-                );
                 let transient = true; // as long as the finalizer is there, the resource waits for us
                 let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
                 let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
-                conclude(own, resource, draft, Err(stop)).await
+                conclude(own, resource, Draft::of(resource), Err(stop)).await
             }
         }
     }
@@ -346,10 +340,7 @@ impl ChartController {
             return Ok(false);
         }
         let owner = self.owner(resource, namespace.to_owned());
-        let gone = match self.driver.uninstall_owned(namespace, name, Some(&owner)).await {
-            Err(ReleaseError::InvalidName { .. }) => return Ok(false),
-            uninstalled => uninstalled?,
-        };
+        let gone = self.driver.uninstall_owned(namespace, name, Some(&owner)).await?;
         for error in &gone.failed_hooks {
             tracing::error!(release = name, error, "Uninstalled although a hook failed");
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::apply::{Applier, FailureKind, Target};
-use catamaran_cluster::observed::{Expected, Verdict};
+use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::watch::ObjectKey;
 use kube::api::PropagationPolicy;
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -16,9 +16,6 @@ use super::{Error, Progress};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
-
-/// How long a cache may take to catch up with our writes before it is looked at again.
-const CATCH_UP: Duration = Duration::from_secs(11);
 
 /// What is remembered of every child, for as long as its owner lives.
 #[derive(Debug, Default)]
