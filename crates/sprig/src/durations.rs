@@ -65,29 +65,21 @@ pub(crate) struct Duration(pub i64);
 pub(crate) static DURATION: NamedType =
     NamedType { name: "time.Duration", underlying: Type::Int64, methods: &METHODS };
 
-const fn method(
-    name: &'static str,
-    params: &'static [Type],
-    call: catamaran_gotemplate::MethodBody,
-) -> Method {
-    Method { name, params, variadic: None, call }
-}
-
 static OTHER: [Type; 1] = [Type::Named(&DURATION)];
 
 static METHODS: [Method; 10] = [
-    method("String", &[], |_, this, _| Ok(format(of(this)).into())),
-    method("Hours", &[], |_, this, _| Ok(units(of(this), 3600 * SECOND).into())),
-    method("Minutes", &[], |_, this, _| Ok(units(of(this), 60 * SECOND).into())),
-    method("Seconds", &[], |_, this, _| Ok(units(of(this), SECOND).into())),
-    method("Milliseconds", &[], |_, this, _| Ok(Value::Int64(of(this) / 1_000_000))),
-    method("Microseconds", &[], |_, this, _| Ok(Value::Int64(of(this) / 1000))),
-    method("Nanoseconds", &[], |_, this, _| Ok(Value::Int64(of(this)))),
-    method("Abs", &[], |_, this, _| Ok(Value::object(Duration(of(this).saturating_abs())))),
-    method("Round", &OTHER, |_, this, args| {
+    Method::new("String", &[], |_, this, _| Ok(format(of(this)).into())),
+    Method::new("Hours", &[], |_, this, _| Ok(units(of(this), 3600 * SECOND).into())),
+    Method::new("Minutes", &[], |_, this, _| Ok(units(of(this), 60 * SECOND).into())),
+    Method::new("Seconds", &[], |_, this, _| Ok(units(of(this), SECOND).into())),
+    Method::new("Milliseconds", &[], |_, this, _| Ok(Value::Int64(of(this) / 1_000_000))),
+    Method::new("Microseconds", &[], |_, this, _| Ok(Value::Int64(of(this) / 1000))),
+    Method::new("Nanoseconds", &[], |_, this, _| Ok(Value::Int64(of(this)))),
+    Method::new("Abs", &[], |_, this, _| Ok(Value::object(Duration(of(this).saturating_abs())))),
+    Method::new("Round", &OTHER, |_, this, args| {
         Ok(Value::object(Duration(round(of(this), of(any(args, 0))))))
     }),
-    method("Truncate", &OTHER, |_, this, args| {
+    Method::new("Truncate", &OTHER, |_, this, args| {
         Ok(Value::object(Duration(truncate(of(this), of(any(args, 0))))))
     }),
 ];

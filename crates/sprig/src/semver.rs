@@ -414,36 +414,34 @@ impl Condition {
 pub(crate) static VERSION: NamedType =
     NamedType { name: "*semver.Version", underlying: Type::Pointer, methods: &METHODS };
 
-const fn method(
-    name: &'static str,
-    params: &'static [Type],
-    call: catamaran_gotemplate::MethodBody,
-) -> Method {
-    Method { name, params, variadic: None, call }
-}
-
 static OTHER: [Type; 1] = [Type::Named(&VERSION)];
 
 static METHODS: [Method; 13] = [
-    method("Major", &[], |_, this, _| with(this, |v| Value::Uint64(v.major))),
-    method("Minor", &[], |_, this, _| with(this, |v| Value::Uint64(v.minor))),
-    method("Patch", &[], |_, this, _| with(this, |v| Value::Uint64(v.patch))),
-    method("Prerelease", &[], |_, this, _| with(this, |v| Value::string(v.prerelease.as_str()))),
-    method("Metadata", &[], |_, this, _| with(this, |v| Value::string(v.metadata.as_str()))),
-    method("Original", &[], |_, this, _| with(this, |v| Value::string(v.original.as_str()))),
-    method("String", &[], |_, this, _| with(this, |v| Value::string(v.to_string()))),
-    method("Compare", &OTHER, |_, this, args| {
+    Method::new("Major", &[], |_, this, _| with(this, |v| Value::Uint64(v.major))),
+    Method::new("Minor", &[], |_, this, _| with(this, |v| Value::Uint64(v.minor))),
+    Method::new("Patch", &[], |_, this, _| with(this, |v| Value::Uint64(v.patch))),
+    Method::new("Prerelease", &[], |_, this, _| {
+        with(this, |v| Value::string(v.prerelease.as_str()))
+    }),
+    Method::new("Metadata", &[], |_, this, _| with(this, |v| Value::string(v.metadata.as_str()))),
+    Method::new("Original", &[], |_, this, _| with(this, |v| Value::string(v.original.as_str()))),
+    Method::new("String", &[], |_, this, _| with(this, |v| Value::string(v.to_string()))),
+    Method::new("Compare", &OTHER, |_, this, args| {
         order(this, args).map(|order| Value::Int(order as i64))
     }),
-    method("Equal", &OTHER, |_, this, args| order(this, args).map(|order| order.is_eq().into())),
-    method("LessThan", &OTHER, |_, this, args| order(this, args).map(|order| order.is_lt().into())),
-    method("LessThanEqual", &OTHER, |_, this, args| {
+    Method::new("Equal", &OTHER, |_, this, args| {
+        order(this, args).map(|order| order.is_eq().into())
+    }),
+    Method::new("LessThan", &OTHER, |_, this, args| {
+        order(this, args).map(|order| order.is_lt().into())
+    }),
+    Method::new("LessThanEqual", &OTHER, |_, this, args| {
         order(this, args).map(|order| order.is_le().into())
     }),
-    method("GreaterThan", &OTHER, |_, this, args| {
+    Method::new("GreaterThan", &OTHER, |_, this, args| {
         order(this, args).map(|order| order.is_gt().into())
     }),
-    method("GreaterThanEqual", &OTHER, |_, this, args| {
+    Method::new("GreaterThanEqual", &OTHER, |_, this, args| {
         order(this, args).map(|order| order.is_ge().into())
     }),
 ];

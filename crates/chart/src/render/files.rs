@@ -44,12 +44,12 @@ static METHODS_43: [Method; 6] = methods(lines);
 const fn methods(lines: MethodBody) -> [Method; 6] {
     const NAME: &[Type] = &[Type::String];
     [
-        Method { name: "Get", params: NAME, variadic: None, call: get },
-        Method { name: "GetBytes", params: NAME, variadic: None, call: get_bytes },
-        Method { name: "Glob", params: NAME, variadic: None, call: glob_files },
-        Method { name: "AsConfig", params: &[], variadic: None, call: as_config },
-        Method { name: "AsSecrets", params: &[], variadic: None, call: as_secrets },
-        Method { name: "Lines", params: NAME, variadic: None, call: lines },
+        Method::new("Get", NAME, get),
+        Method::new("GetBytes", NAME, get_bytes),
+        Method::new("Glob", NAME, glob_files),
+        Method::new("AsConfig", &[], as_config),
+        Method::new("AsSecrets", &[], as_secrets),
+        Method::new("Lines", NAME, lines),
     ]
 }
 

@@ -208,12 +208,9 @@ static API_VERSIONS_43: NamedType =
 static BUILD_INFO: NamedType =
     NamedType { name: "version.BuildInfo", underlying: Type::Struct, methods: &[] };
 
-const KUBE_METHODS: &[Method] = &[
-    Method { name: "String", params: &[], variadic: None, call: kube_string },
-    Method { name: "GitVersion", params: &[], variadic: None, call: kube_git_version },
-];
-const SET_METHODS: &[Method] =
-    &[Method { name: "Has", params: &[Type::String], variadic: None, call: has_version }];
+const KUBE_METHODS: &[Method] =
+    &[Method::new("String", &[], kube_string), Method::new("GitVersion", &[], kube_git_version)];
+const SET_METHODS: &[Method] = &[Method::new("Has", &[Type::String], has_version)];
 
 /// `.Capabilities`.
 pub(super) fn capabilities(

@@ -20,11 +20,11 @@ static VALUES_43: NamedType =
     NamedType { name: "common.Values", underlying: Type::MAP, methods: METHODS };
 
 const METHODS: &[Method] = &[
-    Method { name: "YAML", params: &[], variadic: None, call: yaml },
-    Method { name: "Table", params: &[Type::String], variadic: None, call: table },
-    Method { name: "AsMap", params: &[], variadic: None, call: as_map },
-    Method { name: "Encode", params: &[Type::Error], variadic: None, call: encode },
-    Method { name: "PathValue", params: &[Type::String], variadic: None, call: path_value },
+    Method::new("YAML", &[], yaml),
+    Method::new("Table", &[Type::String], table),
+    Method::new("AsMap", &[], as_map),
+    Method::new("Encode", &[Type::Error], encode),
+    Method::new("PathValue", &[Type::String], path_value),
 ];
 
 fn yaml(ctx: &mut Ctx, values: &Value, _: &[Value]) -> Result<Value, FuncError> {

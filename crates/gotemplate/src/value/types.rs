@@ -223,3 +223,10 @@ pub struct Method {
     /// What it does.
     pub call: MethodBody,
 }
+
+impl Method {
+    /// A method that takes these arguments and no more.
+    pub const fn new(name: &'static str, params: &'static [Type], call: MethodBody) -> Self {
+        Self { name, params, variadic: None, call }
+    }
+}

@@ -1,6 +1,6 @@
 //! Go's `time.Time`.
 
-use catamaran_gotemplate::{Ctx, Heap, Method, MethodBody, NamedType, Object, Type, Value};
+use catamaran_gotemplate::{Ctx, Heap, Method, NamedType, Object, Type, Value};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -151,11 +151,7 @@ impl Object for Named {
 }
 
 static NAMED_METHODS: [Method; 1] =
-    [method("String", &[], |ctx, this, _| ctx.print(this).map(Value::String))];
-
-const fn method(name: &'static str, params: &'static [Type], call: MethodBody) -> Method {
-    Method { name, params, variadic: None, call }
-}
+    [Method::new("String", &[], |ctx, this, _| ctx.print(this).map(Value::String))];
 
 static OTHER: [Type; 1] = [Type::Named(&TIME)];
 static BY: [Type; 1] = [Type::Named(&DURATION)];
@@ -178,7 +174,7 @@ fn number(number: impl Into<i64>) -> Value {
 }
 
 static METHODS: [Method; 27] = [
-    method("Format", &[Type::String], |ctx, this, args| {
+    Method::new("Format", &[Type::String], |ctx, this, args| {
         let format = crate::args::chars(args, 0);
         ctx.meter.charge_bytes(format.len().saturating_mul(4))?;
         Ok(this
@@ -186,30 +182,38 @@ static METHODS: [Method; 27] = [
             .map(|time| layout::format(time, &format).into())
             .unwrap_or_default())
     }),
-    method("String", &[], with!(|time, _| Time::text(time).into())),
-    method("Unix", &[], with!(|time, _| Value::Int64(time.seconds()))),
-    method("UnixMilli", &[], with!(|time, _| Value::Int64(time.0.timestamp().as_millisecond()))),
-    method("UnixMicro", &[], with!(|time, _| Value::Int64(time.0.timestamp().as_microsecond()))),
-    method(
+    Method::new("String", &[], with!(|time, _| Time::text(time).into())),
+    Method::new("Unix", &[], with!(|time, _| Value::Int64(time.seconds()))),
+    Method::new(
+        "UnixMilli",
+        &[],
+        with!(|time, _| Value::Int64(time.0.timestamp().as_millisecond())),
+    ),
+    Method::new(
+        "UnixMicro",
+        &[],
+        with!(|time, _| Value::Int64(time.0.timestamp().as_microsecond())),
+    ),
+    Method::new(
         "UnixNano",
         &[],
         with!(|time, _| Value::Int64(
             i64::try_from(time.0.timestamp().as_nanosecond()).unwrap_or(0)
         )),
     ),
-    method("Year", &[], with!(|time, _| number(time.0.year()))),
-    method(
+    Method::new("Year", &[], with!(|time, _| number(time.0.year()))),
+    Method::new(
         "Month",
         &[],
         with!(|time, _| Value::object(Named { ty: &MONTH, number: time.0.month().into() })),
     ),
-    method("Day", &[], with!(|time, _| number(time.0.day()))),
-    method("Hour", &[], with!(|time, _| number(time.0.hour()))),
-    method("Minute", &[], with!(|time, _| number(time.0.minute()))),
-    method("Second", &[], with!(|time, _| number(time.0.second()))),
-    method("Nanosecond", &[], with!(|time, _| number(time.0.subsec_nanosecond()))),
-    method("YearDay", &[], with!(|time, _| number(time.0.day_of_year()))),
-    method(
+    Method::new("Day", &[], with!(|time, _| number(time.0.day()))),
+    Method::new("Hour", &[], with!(|time, _| number(time.0.hour()))),
+    Method::new("Minute", &[], with!(|time, _| number(time.0.minute()))),
+    Method::new("Second", &[], with!(|time, _| number(time.0.second()))),
+    Method::new("Nanosecond", &[], with!(|time, _| number(time.0.subsec_nanosecond()))),
+    Method::new("YearDay", &[], with!(|time, _| number(time.0.day_of_year()))),
+    Method::new(
         "Weekday",
         &[],
         with!(|time, _| {
@@ -219,28 +223,32 @@ static METHODS: [Method; 27] = [
             })
         }),
     ),
-    method("IsZero", &[], with!(|time, _| time.is_zero().into())),
-    method("UTC", &[], with!(|time, _| Value::object(time.in_zone(TimeZone::UTC)))),
-    method("Local", &[], with!(|time, _| Value::object(time.in_zone(TimeZone::system())))),
-    method(
+    Method::new("IsZero", &[], with!(|time, _| time.is_zero().into())),
+    Method::new("UTC", &[], with!(|time, _| Value::object(time.in_zone(TimeZone::UTC)))),
+    Method::new("Local", &[], with!(|time, _| Value::object(time.in_zone(TimeZone::system())))),
+    Method::new(
         "Add",
         &BY,
         with!(|time, args| Value::object(time.plus(any(args, 0).as_int().unwrap_or(0)))),
     ),
-    method(
+    Method::new(
         "AddDate",
         &[Type::Int, Type::Int, Type::Int],
         with!(|time, args| {
             Value::object(time.plus_date(int(args, 0), int(args, 1), int(args, 2)))
         }),
     ),
-    method("Sub", &OTHER, with!(|time, args| Value::object(Duration(time.since(&other(args)))))),
-    method("Before", &OTHER, with!(|time, args| (time.0 < other(args).0).into())),
-    method("After", &OTHER, with!(|time, args| (time.0 > other(args).0).into())),
-    method("Equal", &OTHER, with!(|time, args| (time.0 == other(args).0).into())),
-    method("Compare", &OTHER, with!(|time, args| number(time.0.cmp(&other(args).0) as i8))),
-    method("Round", &BY, with!(|time, args| Value::object(to_multiple(time, args, true)))),
-    method("Truncate", &BY, with!(|time, args| Value::object(to_multiple(time, args, false)))),
+    Method::new(
+        "Sub",
+        &OTHER,
+        with!(|time, args| Value::object(Duration(time.since(&other(args))))),
+    ),
+    Method::new("Before", &OTHER, with!(|time, args| (time.0 < other(args).0).into())),
+    Method::new("After", &OTHER, with!(|time, args| (time.0 > other(args).0).into())),
+    Method::new("Equal", &OTHER, with!(|time, args| (time.0 == other(args).0).into())),
+    Method::new("Compare", &OTHER, with!(|time, args| number(time.0.cmp(&other(args).0) as i8))),
+    Method::new("Round", &BY, with!(|time, args| Value::object(to_multiple(time, args, true)))),
+    Method::new("Truncate", &BY, with!(|time, args| Value::object(to_multiple(time, args, false)))),
 ];
 
 /// Rounds or cuts to a multiple of a duration, counted from the zero time.
