@@ -288,7 +288,7 @@ impl Driver {
         let next = plan.record.version;
         if plan.create {
             // A record that is too large must be known before anything is written for it.
-            codec::encode(&plan.record).map_err(Error::Encode)?;
+            codec::pack(&plan.record).map_err(Error::Encode)?;
         }
         for revision in &plan.give_up {
             self.rewrite(history, *revision, |release| {
@@ -309,6 +309,7 @@ impl Driver {
                 self.store.delete(&old).await?;
             }
         }
+        self.store.sweep(history, false).await?;
         let stored = self.store.create(plan.record.clone()).await?;
         history.put(stored);
         Ok(())
