@@ -93,6 +93,7 @@ pub(super) fn log(done: Done, release: &Release) {
     match done {
         Done::Installed => tracing::info!(release = name, version, "Installed release"),
         Done::Upgraded => tracing::info!(release = name, version, "Upgraded release"),
+        Done::RolledBack => tracing::info!(release = name, version, "Rolled back release"),
         Done::Repaired => tracing::info!(release = name, version, "Reconciled release"),
         Done::Unchanged => tracing::debug!(release = name, version, "Release is unchanged"),
     }
