@@ -3,7 +3,7 @@
 //!
 //! `CASE=part cargo test -p catamaran-chart --test fixtures` runs some.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write;
 use std::fs;
@@ -103,7 +103,7 @@ fn difference(case: &Case, folder: &Path, helm: Helm) -> Option<String> {
     let profile = profile_of(helm);
     let asked = asked(case, profile)?;
     let rendered = render(&asked, folder, profile);
-    let expected = case.ours(helm).or_else(|| case.golden(helm)).expect("it has no golden");
+    let expected = case.ours(helm).or_else(|| case.golden(helm)).unwrap();
     match (expected, rendered) {
         (Answer::Error(expected), Ok(rendered)) => {
             Some(format!("expected error\n{expected}\ngot\n{}", rendered.template_text()))

@@ -1,7 +1,7 @@
 //! `catamaran template` on every case of `crates/chart/tests/fixtures`: the same output, the same
 //! error and the same status as the real helm, in both profiles.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail as tests do
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
 use std::fmt::Write as _;
 use std::path::Path;
