@@ -52,7 +52,7 @@ fn asked(case: &Case, profile: Profile) -> Option<Asked> {
         let sources = &mut asked.sources;
         let mut next = || words.next().unwrap();
         match word.as_str() {
-            "-f" | "--values" => sources.files.push(next()),
+            "-f" | "--values" => sources.files.extend(next().split(',').map(str::to_owned)),
             "--set" => sources.typed.push(next()),
             "--set-string" => sources.texts.push(next()),
             "--set-json" => sources.json.push(next()),

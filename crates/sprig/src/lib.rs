@@ -42,6 +42,7 @@ mod urls;
 mod words;
 mod yamls;
 
+pub use dates::check_rfc3339;
 pub use item::Item;
 
 use catamaran_gotemplate::Functions;
