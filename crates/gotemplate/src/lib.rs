@@ -63,6 +63,7 @@ mod compile;
 mod error;
 pub mod fmt;
 mod func;
+mod outside;
 mod parse;
 mod set;
 mod value;
@@ -71,6 +72,7 @@ mod vm;
 pub use budget::{Budget, Meter};
 pub use error::{Error, ErrorKind, FuncError, Place};
 pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, Then};
+pub use outside::Argument;
 pub use set::{MissingKey, TemplateSet};
 pub use value::{
     Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed, Str,

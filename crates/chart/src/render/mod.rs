@@ -6,6 +6,7 @@ mod errors;
 mod files;
 mod functions;
 mod glob;
+mod hbs;
 mod input;
 mod objects;
 mod standalone;
