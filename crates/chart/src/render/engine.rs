@@ -29,6 +29,9 @@ impl Templates {
         let mut handlebars = hbs::Set::default();
         for source in sources {
             if let Some(input) = source.handlebars() {
+                if sources.iter().any(|other| other.name == source.output_name()) {
+                    return Err(hbs::twice(&source.name));
+                }
                 handlebars.add(&input, &functions)?;
             } else {
                 let parsed = go.parse(&source.name, source.text);

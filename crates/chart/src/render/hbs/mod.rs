@@ -57,9 +57,11 @@ impl Mode {
             "" | "false" => Ok(Self::Off),
             "true" => Ok(Self::On),
             "strict" => Ok(Self::Strict),
-            other => Err(RenderError::Unsupported {
-                what: format!("{ANNOTATION}: {other:?} (it is true, strict or false)"),
-                file: format!("{}/Chart.yaml", metadata.name),
+            other => Err(RenderError::Annotation {
+                chart: metadata.name.clone(),
+                name: ANNOTATION,
+                value: other.to_owned(),
+                expected: "true, strict or false",
             }),
         }
     }
@@ -87,7 +89,7 @@ pub(super) struct Input<'c> {
 }
 
 /// The Handlebars files of the charts that take part, compiled.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Set {
     registry: Handlebars<'static>,
     files: HashMap<String, File>,
@@ -102,6 +104,15 @@ pub(super) struct Set {
 struct File {
     chart: Str,
     text: String,
+}
+
+impl Default for Set {
+    fn default() -> Self {
+        let mut registry = Handlebars::new();
+        // What is made is YAML.
+        registry.register_escape_fn(handlebars::no_escape);
+        Self { registry, files: HashMap::new(), own: HashMap::new(), shared: HashMap::new() }
+    }
 }
 
 impl Set {
@@ -266,6 +277,12 @@ fn compile(
         parse_error(input.name, line, column, &refused.message)
     })?;
     Ok(template)
+}
+
+/// Two files that make one manifest.
+pub(super) fn twice(file: &str) -> RenderError {
+    let message = format!("{} is there too: one of them has to go", output_name(file));
+    parse_error(file, 1, 0, &message)
 }
 
 /// In the layout of Helm's.
