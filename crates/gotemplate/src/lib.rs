@@ -64,6 +64,7 @@ mod error;
 pub mod fmt;
 mod func;
 mod item;
+mod outside;
 mod parse;
 mod set;
 mod value;
@@ -73,6 +74,7 @@ pub use budget::{Budget, Meter};
 pub use error::{Error, ErrorKind, FuncError, Place};
 pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, Then};
 pub use item::{Example, Item, Origin};
+pub use outside::Argument;
 pub use set::{MissingKey, TemplateSet};
 pub use value::{
     Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed, Str,

@@ -42,6 +42,8 @@ mod urls;
 mod words;
 mod yamls;
 
+pub use dates::check_rfc3339;
+
 use catamaran_gotemplate::{Functions, Item};
 
 /// Functions that belong together.

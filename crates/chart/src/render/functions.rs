@@ -8,6 +8,7 @@ use catamaran_gotemplate::{
     Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
 
+use super::engine::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
 
@@ -27,11 +28,48 @@ pub(super) struct State {
     includes: HashMap<Str, u32>,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
+    templates: Option<Arc<Templates>>,
+    /// How deep things nest on the native stack: see [`State::descend`].
+    depth: usize,
+    /// The chart whose file is running, `parent/charts/sub`.
+    chart: Str,
 }
 
+/// Blocks, partials and runs of Handlebars within one another, which nest on the native stack.
+const MAX_NATIVE_DEPTH: usize = 100;
+
 impl State {
-    pub(super) fn new(lookups: Lookups) -> Self {
-        Self { lookups, ..Self::default() }
+    pub(super) fn new(lookups: Lookups, templates: Arc<Templates>) -> Self {
+        Self { lookups, templates: Some(templates), ..Self::default() }
+    }
+
+    /// Goes deeper in what nests on the native stack.
+    pub(super) fn descend(ctx: &mut Ctx, levels: usize) -> Result<(), FuncError> {
+        let state = state(ctx)?;
+        if state.depth + levels > MAX_NATIVE_DEPTH {
+            let text = "exceeded the limit of nested blocks, partials and includes of Handlebars";
+            return Err(FuncError::too_deep(text));
+        }
+        state.depth += levels;
+        Ok(())
+    }
+
+    /// Comes back up.
+    pub(super) fn ascend(ctx: &mut Ctx, levels: usize) {
+        if let Ok(state) = state(ctx) {
+            state.depth = state.depth.saturating_sub(levels);
+        }
+    }
+
+    /// The chart whose file is running.
+    pub(super) fn chart(ctx: &Ctx) -> String {
+        let chart = ctx.extension::<Self>().map(|state| state.chart.to_string());
+        chart.unwrap_or_default()
+    }
+
+    /// Tells whose file runs now; gives the one before.
+    pub(super) fn enter_chart(ctx: &mut Ctx, chart: Str) -> Str {
+        state(ctx).map_or(Str::default(), |state| std::mem::replace(&mut state.chart, chart))
     }
 }
 
@@ -130,6 +168,11 @@ fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     }
     *nested += 1;
     let data = args.get(1).cloned().unwrap_or_default();
+    if let Some(templates) = state(ctx)?.templates.clone() {
+        if let Some(output) = templates.include_handlebars(ctx, &name, &data) {
+            return included(ctx, args, output).map(Call::Done);
+        }
+    }
     Ok(Call::Template { name, data, then: included })
 }
 

@@ -6,6 +6,7 @@ mod errors;
 mod files;
 pub(crate) mod functions;
 mod glob;
+mod hbs;
 mod input;
 mod objects;
 mod standalone;

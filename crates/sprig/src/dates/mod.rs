@@ -13,6 +13,14 @@ use jiff::tz::TimeZone;
 use crate::args::{Outcome, any, chars, string, text};
 use crate::durations;
 
+/// Whether a text is a time as JSON has it (RFC 3339).
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_rfc3339(text: &str) -> Result<(), String> {
+    parse::parse("2006-01-02T15:04:05Z07:00", text).map(|_| ())
+}
+
 items! {
     /// The time of the rendering: the same wherever one rendering asks.
     sprig "-> time", "{{ now | typeOf }}" => "time.Time";
