@@ -75,7 +75,7 @@ fn render(case: &Path, profile: Profile) -> Result<Rendered, String> {
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 0,
+        seed: 0.into(),
         budget: Budget::default(),
     };
     chart.render(&input).map_err(|error| error.text(profile))

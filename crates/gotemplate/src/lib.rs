@@ -70,7 +70,7 @@ mod vm;
 
 pub use budget::{Budget, Meter};
 pub use error::{Error, ErrorKind, FuncError, Place};
-pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, Then};
+pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, RandomSeed, Then};
 pub use set::{MissingKey, TemplateSet};
 pub use value::{
     Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed, Str,

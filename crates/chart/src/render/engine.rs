@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use catamaran_gotemplate::{Ctx, MissingKey, Str, TemplateSet, Type, Value};
+use catamaran_gotemplate::{Ctx, MissingKey, TemplateSet, Type, Value};
 
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
@@ -24,6 +24,10 @@ pub(super) struct Cache {
     /// `.Files` of each chart, by its address in the tree.
     files: HashMap<usize, Files>,
 }
+
+/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
+/// times what the largest public umbrella charts need.
+const MAX_CODE: usize = 64 << 20;
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
 const MAX_SETS: usize = 32;
@@ -52,9 +56,10 @@ impl Cache {
             return Ok(set.clone());
         }
         let mut set = TemplateSet::new(functions::registry(profile), MissingKey::Zero);
+        let mut room = MAX_CODE;
         for source in sources {
-            let parsed = set.parse(&source.name, source.text);
-            parsed.map_err(|error| errors::parse(&source.name, &error))?;
+            let parsed = set.parse_within(&source.name, source.text, room);
+            room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
         }
         let set = Arc::new(set);
         let mut sets = self.lock();
@@ -108,6 +113,9 @@ pub(super) fn render(
     values::validate(&ctx.heap, &prepared)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input);
+    // What templates make from now on goes as soon as they have forgotten it.
+    ctx.heap.seal();
+    ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
     let set = cache.set(&collected.sources, input.profile)?;
     ctx.extend(State::new(input.lookups.clone()));
     let mut files = BTreeMap::new();
@@ -117,6 +125,8 @@ pub(super) fn render(
             files.insert(source.name.clone(), text);
         }
     }
+    // Values and output together would be more than either.
+    drop(ctx);
     finish(files, &prepared, input.profile)
 }
 
@@ -234,7 +244,7 @@ fn run(
     ctx.heap.set(template, "Name", source.name.as_str());
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
     ctx.heap.set(scope.data, "Template", template);
-    let output = set.execute(ctx, &source.name, &Value::Map(scope.data));
+    let output = set.execute_alone(ctx, &source.name, &Value::Map(scope.data));
     let output = output.map_err(|error| {
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));
         match needs {
@@ -242,14 +252,16 @@ fn run(
             _ => errors::execute(&source.name, &error, profile),
         }
     })?;
-    utf8(&without_no_value(output), &source.name)
+    utf8(without_no_value(output), &source.name)
 }
 
-fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
-    match text.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
-        None => Err(RenderError::Manifest(ManifestError {
+fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
+    match String::from_utf8(text) {
+        Ok(text) => Ok(text),
+        Err(error) if file.ends_with(NOTES) => {
+            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+        }
+        Err(_) => Err(RenderError::Manifest(ManifestError {
             file: file.to_owned(),
             message: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
         })),
@@ -287,7 +299,7 @@ fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
 
 /// Parses the templates of all charts, as if every one took part.
 pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<(), RenderError> {
-    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0);
+    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0_u64);
     let mut collected = Collected::default();
     let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
     every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected);
