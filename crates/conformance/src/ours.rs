@@ -55,7 +55,7 @@ fn attempt(case: &Case) -> Result<(String, String), String> {
             profile,
             lookups: &Lookups::offline(),
             clock: SystemTime::now(),
-            seed: RandomState::new().build_hasher().finish(),
+            seed: RandomState::new().build_hasher().finish().into(),
             budget: Budget::default(),
         })
         .map_err(|error| explain(&error, profile))?;

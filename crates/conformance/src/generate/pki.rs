@@ -8,14 +8,16 @@ use catamaran_chart::render::standalone;
 static FILES: LazyLock<[(&'static str, String); 3]> = LazyLock::new(|| {
     let make = |text: &str| {
         let clock = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        standalone("pki", text, clock, 1).unwrap_or_default()
+        standalone("pki", text, clock, 1_u64.into()).unwrap_or_default()
     };
     [
         ("pki/ec.pem", make("{{ genPrivateKey \"ecdsa\" }}")),
         ("pki/ed25519.pem", make("{{ genPrivateKey \"ed25519\" }}")),
         (
             "pki/cert.pem",
-            make("{{ (genSelfSignedCertWithKey \"x\" nil nil 36500 (genPrivateKey \"ecdsa\")).Cert }}"),
+            make(
+                "{{ (genSelfSignedCertWithKey \"x\" nil nil 36500 (genPrivateKey \"ecdsa\")).Cert }}",
+            ),
         ),
     ]
 });
