@@ -197,10 +197,11 @@ pub(super) fn render(
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
-    let version = &input.capabilities.kube_version.version;
-    if constraint.is_empty() || values::compatible(constraint, version) {
+    let kube_version = &input.capabilities.kube_version;
+    if constraint.is_empty() || values::compatible(constraint, kube_version.shown()) {
         return Ok(());
     }
+    let version = &kube_version.version;
     Err(RenderError::KubeVersion { constraint: constraint.clone(), version: version.clone() })
 }
 
@@ -222,8 +223,10 @@ fn collect<'c>(
     let root = typed_values(ctx, prepared.values, input.profile);
     add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
     let depth = |source: &Source<'_>| source.name.matches('/').count();
+    // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
+    // last one counts, which the stable order puts first.
+    collected.sources.reverse();
     collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
-    // One template may have been named twice (a chart by its name and by an alias).
     collected.sources.dedup_by(|a, b| a.name == b.name);
     Ok(collected)
 }

@@ -13,7 +13,7 @@ mod seed;
 mod standalone;
 mod values_type;
 
-pub use capabilities::{Capabilities, KubeVersion};
+pub use capabilities::{ApiVersions, Capabilities, KubeVersion};
 pub use catamaran_gotemplate::{Budget, RandomSeed};
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
 pub use seed::fresh_seed;
