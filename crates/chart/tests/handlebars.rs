@@ -38,7 +38,8 @@ impl Drop for Folder {
 }
 
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: \"2.1\"\nannotations:\n  catamaran.dev/handlebars: \"true\"\n";
-const STRICT: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\nannotations:\n  catamaran.dev/handlebars: strict\n";
+const STRICT: &str =
+    "apiVersion: v2\nname: c\nversion: 1.0.0\nannotations:\n  catamaran.dev/handlebars: strict\n";
 const VALUES: &str = "
 name: web
 port: 8080
@@ -138,7 +139,10 @@ fn what_is_missing_is_an_error_in_strict_mode() {
     for (text, message) in [
         ("{{Values.missing}}", "map has no entry for key \"missing\""),
         ("{{Values.missing.deeper}}", "map has no entry for key \"missing\""),
-        ("{{#with (dict \"n\" null)}}{{n.deeper}}{{/with}}", "nil pointer evaluating interface {}.deeper"),
+        (
+            "{{#with (dict \"n\" null)}}{{n.deeper}}{{/with}}",
+            "nil pointer evaluating interface {}.deeper",
+        ),
         ("{{Values.name.x}}", "can't evaluate field x in type string"),
         ("{{Values.list.7}}", "list has no element 7"),
         ("{{quote Values.missing}}", "map has no entry for key \"missing\""),
@@ -154,10 +158,7 @@ fn what_is_missing_is_an_error_in_strict_mode() {
 fn errors_name_file_line_and_column() {
     let at = "c/templates/NOTES.txt.hbs";
     for (text, expected) in [
-        (
-            "a\n b {{fail \"no\"}}",
-            format!("execution error at ({at}:2:5): no"),
-        ),
+        ("a\n b {{fail \"no\"}}", format!("execution error at ({at}:2:5): no")),
         (
             "{{#if Values.enabled}}\n{{required \"give it\" Values.missing}}{{/if}}",
             format!("execution error at ({at}:2:2): give it"),
@@ -167,21 +168,33 @@ fn errors_name_file_line_and_column() {
             format!("parse error at ({at}:2): int64 takes no argument by name (y=)"),
         ),
         ("{{nope Values.a}}", format!("parse error at ({at}:1): function \"nope\" not defined")),
-        ("a\n{{#nope a}}{{/nope}}", format!("parse error at ({at}:2): there is no block \"nope\": the blocks are if, unless, each, with and functions")),
+        (
+            "a\n{{#nope a}}{{/nope}}",
+            format!(
+                "parse error at ({at}:2): there is no block \"nope\": the blocks are if, unless, each, with and functions"
+            ),
+        ),
         ("{{#if}}{{/if}}", format!("parse error at ({at}:1): if takes one argument, not 0")),
         ("{{upper (if a)}}", format!("parse error at ({at}:1): if is a block: {{{{#if ...}}}}")),
-        ("a\n{{#if a}}\n{{/each}}", format!("parse error at ({at}:3): helper \"if\" was opened, but \"each\" is closing")),
+        (
+            "a\n{{#if a}}\n{{/each}}",
+            format!("parse error at ({at}:3): helper \"if\" was opened, but \"each\" is closing"),
+        ),
         (
             "{{> nowhere}}",
             format!("{at}:1:4\n  executing \"{at}\" at <nowhere>:\n    Partial not found nowhere"),
         ),
         (
             "{{add \"x\"}}{{trunc \"a\" \"b\"}}",
-            format!("{at}:1:13\n  executing \"{at}\" at <trunc \"a\" \"b\">:\n    expected integer; found \"a\""),
+            format!(
+                "{at}:1:13\n  executing \"{at}\" at <trunc \"a\" \"b\">:\n    expected integer; found \"a\""
+            ),
         ),
         (
             "{{quote (trunc Values.name \"b\")}}",
-            format!("{at}:1:2\n  executing \"{at}\" at <quote (trunc Values.name \"b\")>:\n    wrong type for value; expected int; got string"),
+            format!(
+                "{at}:1:2\n  executing \"{at}\" at <quote (trunc Values.name \"b\")>:\n    wrong type for value; expected int; got string"
+            ),
         ),
     ] {
         assert_eq!(hbs(text), Err(expected), "{text}");
@@ -227,7 +240,10 @@ fn both_kinds_include_each_other() {
         ("{{ include \"back\" . | upper }}", "[APP: WEB]"),
         ("{{ include \"c.ports.yaml\" . | nindent 2 }}", "\n  port: 8080"),
         // Values cross as they are: types, and maps by reference.
-        ("{{ include \"types\" (dict \"a\" 1 \"b\" 1.5 \"c\" (list \"x\")) }}", "int float64 []interface {}"),
+        (
+            "{{ include \"types\" (dict \"a\" 1 \"b\" 1.5 \"c\" (list \"x\")) }}",
+            "int float64 []interface {}",
+        ),
         ("{{ $d := dict \"a\" 1 }}{{ include \"sets\" $d }}{{ $d.seen }}", "yes"),
     ] {
         assert_eq!(from_go(text).as_deref(), Ok(expected), "{text}");
@@ -241,15 +257,24 @@ fn both_kinds_include_each_other() {
 
 #[test]
 fn a_partial_is_indented_where_it_stands_alone() {
-    let others = [("templates/_p.hbs", "a: 1\n{{#if Values.enabled}}\nb: {{Values.name}}\n{{/if}}\n{{{toYaml Values.map}}}\n")];
+    let others = [(
+        "templates/_p.hbs",
+        "a: 1\n{{#if Values.enabled}}\nb: {{Values.name}}\n{{/if}}\n{{{toYaml Values.map}}}\n",
+    )];
     let got = notes(CHART, "templates/NOTES.txt.hbs", "top:\n  {{> p}}\nend\n", &others);
     assert_eq!(got.unwrap(), "top:\n  a: 1\n  b: web\n  a: 1\n  b: 2\n  c: three\nend\n");
 }
 
 #[test]
 fn each_chart_has_its_own_partials() {
-    let sub = |name: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\nannotations:\n  catamaran.dev/handlebars: \"true\"\n");
-    let parent = format!("{CHART}dependencies:\n- {{name: s, version: 1.0.0}}\n- {{name: plain, version: 1.0.0}}\n- {{name: lib, version: 1.0.0}}\n");
+    let sub = |name: &str| {
+        format!(
+            "apiVersion: v2\nname: {name}\nversion: 1.0.0\nannotations:\n  catamaran.dev/handlebars: \"true\"\n"
+        )
+    };
+    let parent = format!(
+        "{CHART}dependencies:\n- {{name: s, version: 1.0.0}}\n- {{name: plain, version: 1.0.0}}\n- {{name: lib, version: 1.0.0}}\n"
+    );
     let lib = format!("{}type: library\n", sub("lib"));
     let files = [
         ("Chart.yaml", parent.as_str()),
@@ -296,8 +321,11 @@ fn a_chart_asks_for_handlebars() {
     );
 }
 
+/// Names and texts.
+type Files = Vec<(String, String)>;
+
 /// Renders what must end as an error, on a stack of tokio's size.
-fn hostile(files: Vec<(String, String)>, budget: Budget) -> String {
+fn hostile(files: Files, budget: Budget) -> String {
     let render = move || {
         let mut all = vec![("Chart.yaml", CHART)];
         all.extend(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
@@ -307,11 +335,11 @@ fn hostile(files: Vec<(String, String)>, budget: Budget) -> String {
     thread.join().unwrap()
 }
 
-fn one(text: impl Into<String>) -> Vec<(String, String)> {
+fn one(text: impl Into<String>) -> Files {
     vec![("templates/a.yaml.hbs".into(), text.into())]
 }
 
-fn with(text: &str, others: &[(&str, &str)]) -> Vec<(String, String)> {
+fn with(text: &str, others: &[(&str, &str)]) -> Files {
     let others = others.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     one(text).into_iter().chain(others).collect()
 }
@@ -322,7 +350,7 @@ fn hostile_templates_end_as_errors() {
     let nested = "exceeded the limit of nested blocks, partials and includes of Handlebars";
     let deep_block = |n: usize| format!("{}x{}", "{{#if a}}".repeat(n), "{{/if}}".repeat(n));
     let deep_call = |n: usize| format!("{{{{{}x{}}}}}", "(upper ".repeat(n), ")".repeat(n));
-    let cases: Vec<(&str, Vec<(String, String)>, String)> = vec![
+    let cases: Vec<(&str, Files, String)> = vec![
         (
             "a partial in itself",
             with("{{> p}}", &[("templates/_p.hbs", "\n {{> p}}")]),
@@ -330,12 +358,32 @@ fn hostile_templates_end_as_errors() {
         ),
         (
             "a partial in itself, within blocks",
-            with("{{> p}}", &[("templates/_p.hbs", &format!("{}{{{{> p}}}}{}", "{{#with this}}".repeat(20), "{{/with}}".repeat(20)))]),
+            with(
+                "{{> p}}",
+                &[(
+                    "templates/_p.hbs",
+                    &format!(
+                        "{}{{{{> p}}}}{}",
+                        "{{#with this}}".repeat(20),
+                        "{{/with}}".repeat(20)
+                    ),
+                )],
+            ),
             nested.into(),
         ),
         (
             "a partial that includes itself in parentheses",
-            with("{{> p}}", &[("templates/_p.hbs", &format!("{{{{upper {}(include \"p\" this){}}}}}", "(upper ".repeat(20), ")".repeat(20)))]),
+            with(
+                "{{> p}}",
+                &[(
+                    "templates/_p.hbs",
+                    &format!(
+                        "{{{{upper {}(include \"p\" this){}}}}}",
+                        "(upper ".repeat(20),
+                        ")".repeat(20)
+                    ),
+                )],
+            ),
             nested.into(),
         ),
         (
@@ -353,7 +401,10 @@ fn hostile_templates_end_as_errors() {
             "Go and Handlebars in turn, through tpl",
             with(
                 "{{include \"p\" this}}",
-                &[("templates/_p.hbs", "{{#each (list 1)}}{{tpl \"{{ include `p` . }}\" this}}{{/each}}")],
+                &[(
+                    "templates/_p.hbs",
+                    "{{#each (list 1)}}{{tpl \"{{ include `p` . }}\" this}}{{/each}}",
+                )],
             ),
             nested.into(),
         ),
@@ -369,37 +420,97 @@ fn hostile_templates_end_as_errors() {
         ),
         (
             "loops of text",
-            one(format!("{}{}{}", "{{#each (until 1000)}}".repeat(3), "x".repeat(100_000), "{{/each}}".repeat(3))),
+            one(format!(
+                "{}{}{}",
+                "{{#each (until 1000)}}".repeat(3),
+                "x".repeat(100_000),
+                "{{/each}}".repeat(3)
+            )),
             "exceeded the output limit of 1048576 bytes".into(),
         ),
         (
             "loops of text into a partial block",
             one(format!(
                 "{{{{#*inline \"l\"}}}}{{{{/inline}}}}{{{{#> l}}}}{}{}{}{{{{/l}}}}",
-                "{{#each (until 1000)}}".repeat(3), "x".repeat(100_000), "{{/each}}".repeat(3)
+                "{{#each (until 1000)}}".repeat(3),
+                "x".repeat(100_000),
+                "{{/each}}".repeat(3)
             )),
             "exceeded the output limit of 1048576 bytes".into(),
         ),
         (
             "loops of text into a function",
-            one(format!("{{{{#upper}}}}{}{}{}{{{{/upper}}}}", "{{#each (until 1000)}}".repeat(3), "x".repeat(100_000), "{{/each}}".repeat(3))),
+            one(format!(
+                "{{{{#upper}}}}{}{}{}{{{{/upper}}}}",
+                "{{#each (until 1000)}}".repeat(3),
+                "x".repeat(100_000),
+                "{{/each}}".repeat(3)
+            )),
             "exceeded the output limit of 1048576 bytes".into(),
         ),
         (
             "partial blocks that double",
-            one(format!("{{{{#*inline \"d\"}}}}{{{{> @partial-block}}}}{{{{> @partial-block}}}}{{{{/inline}}}}{}0123456789{}", "{{#> d}}".repeat(30), "{{/d}}".repeat(30))),
+            one(format!(
+                "{{{{#*inline \"d\"}}}}{{{{> @partial-block}}}}{{{{> @partial-block}}}}{{{{/inline}}}}{}0123456789{}",
+                "{{#> d}}".repeat(30),
+                "{{/d}}".repeat(30)
+            )),
             "exceeded the".into(),
         ),
-        ("a function that makes much", one("{{#with (until 1000000000)}}{{/with}}"), "exceeded the".into()),
+        (
+            "a function that makes much",
+            one("{{#with (until 1000000000)}}{{/with}}"),
+            "exceeded the".into(),
+        ),
         ("blocks in blocks", one(deep_block(10_000)), "blocks nest deeper than 50".into()),
-        ("parentheses in parentheses", one(deep_call(10_000)), "brackets nest deeper than 30".into()),
-        ("lists in lists", one(format!("{{{{upper {}}}}}", "[".repeat(10_000))), "brackets nest deeper than 30".into()),
-        ("objects in objects", one(format!("{{{{upper {}}}}}", "{\"a\":".repeat(10_000))), "brackets nest deeper than 30".into()),
-        ("a long else chain", one(format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else if a}}".repeat(10_000))), "blocks nest deeper than 50".into()),
+        (
+            "parentheses in parentheses",
+            one(deep_call(10_000)),
+            "brackets nest deeper than 30".into(),
+        ),
+        (
+            "lists in lists",
+            one(format!("{{{{upper {}}}}}", "[".repeat(10_000))),
+            "brackets nest deeper than 30".into(),
+        ),
+        (
+            "objects in objects",
+            one(format!("{{{{upper {}}}}}", "{\"a\":".repeat(10_000))),
+            "brackets nest deeper than 30".into(),
+        ),
+        (
+            "a long else chain",
+            one(format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else if a}}".repeat(10_000))),
+            "blocks nest deeper than 50".into(),
+        ),
+        (
+            "as many tags as may be, and an error at the end",
+            one(format!("{}{{{{fail \"end\"}}}}", "{{a}}\n".repeat(4_000))),
+            "a.yaml.hbs:4001:2): end".into(),
+        ),
         ("very many tags", one("{{a}}".repeat(400_000)), "the template is too large".into()),
-        ("partial blocks in partial blocks", one("{{#> a}}".repeat(10_000)), "blocks nest deeper than 50".into()),
+        (
+            "partial blocks in partial blocks",
+            one("{{#> a}}".repeat(10_000)),
+            "blocks nest deeper than 50".into(),
+        ),
         ("open strings", one("{{upper \"".repeat(10_000)), "parse error".into()),
-        ("a map in itself", one("{{#with (set Values \"me\" Values)}}{{/with}}{{Values}}"), "nested deeper than 400 levels".into()),
+        (
+            "a map in itself, deep down",
+            with(
+                "{{#with (set Values \"me\" Values)}}{{/with}}{{> p n=16}}",
+                &[(
+                    "templates/_p.hbs",
+                    "{{#if (lt n 50)}}{{> p n=(int (add n 1))}}{{else}}{{toJson Values}}{{toYaml Values}}{{printf \"%v\" Values}}{{/if}}",
+                )],
+            ),
+            "nested".into(),
+        ),
+        (
+            "a map in itself",
+            one("{{#with (set Values \"me\" Values)}}{{/with}}{{Values}}"),
+            "nested deeper than 400 levels".into(),
+        ),
     ];
     for (what, files, expected) in cases {
         let started = std::time::Instant::now();

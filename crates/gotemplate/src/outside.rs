@@ -65,12 +65,7 @@ impl TemplateSet {
     /// # Errors
     /// What the action would say behind its place: `error calling NAME: ...`, or that a number or
     /// type of arguments is wrong.
-    pub fn call(
-        &self,
-        ctx: &mut Ctx,
-        name: &str,
-        args: Vec<Argument>,
-    ) -> Result<Value, FuncError> {
+    pub fn call(&self, ctx: &mut Ctx, name: &str, args: Vec<Argument>) -> Result<Value, FuncError> {
         let Some(func) = self.functions.get(name) else {
             return Err(FuncError::new(format!("function {name:?} not defined")));
         };

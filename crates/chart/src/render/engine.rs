@@ -88,11 +88,7 @@ impl Cache {
     }
 
     /// The compiled templates of the charts that take part.
-    fn set(
-        &self,
-        sources: &[Source<'_>],
-        profile: Profile,
-    ) -> Result<Arc<Templates>, RenderError> {
+    fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
         let names = sources.iter().map(|source| source.name.clone()).collect();
         let key = (profile, names);
         if let Some(set) = self.lock().get(&key) {
@@ -130,7 +126,7 @@ struct Source<'c> {
     mode: hbs::Mode,
 }
 
-impl<'c> Source<'c> {
+impl Source<'_> {
     /// The name under which the file's text is known, `# Source:`.
     fn output_name(&self) -> &str {
         match self.mode {

@@ -33,7 +33,9 @@ fn missing(session: &Session<'_>, value: &Value, name: &str) -> FuncError {
         Value::Nil => format!("nil pointer evaluating interface {{}}.{name}"),
         Value::Map(_) => format!("map has no entry for key {name:?}"),
         Value::List(_) | Value::Bytes(_) => format!("list has no element {name}"),
-        other => format!("can't evaluate field {name} in type {}", session.ctx.heap.type_name(other)),
+        other => {
+            format!("can't evaluate field {name} in type {}", session.ctx.heap.type_name(other))
+        }
     })
 }
 
