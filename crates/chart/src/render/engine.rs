@@ -9,7 +9,7 @@ use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, hbs, objects, values_type};
 use crate::values::{self, Node, Prepared};
-use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered};
+use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
@@ -319,13 +319,12 @@ fn run(
 }
 
 fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
-    match text.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
-        None => Err(RenderError::Manifest(ManifestError {
-            file: file.to_owned(),
-            message: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
-        })),
+    match gojson::utf8(text.as_bytes()) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
+        Err(message) => {
+            Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
+        }
     }
 }
 

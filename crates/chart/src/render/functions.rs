@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use catamaran_gotemplate::{
-    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Str, Type, Value, fmt,
+    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
 
 use super::engine::Templates;
@@ -101,6 +101,40 @@ const SINCE_HELM_4: &[&str] = &[
     "durationTruncateTo",
 ];
 
+/// The functions that are only here.
+pub(crate) const ITEMS: &[Item] = &[
+    Item::new(
+        Func::engine("include", &[Type::String, Type::Any], include),
+        Origin::Helm,
+        "NAME DATA -> string",
+        "The output of a named template, which gets the data as its dot. Unlike `template` it can \
+         be piped on.",
+        (
+            "include",
+            &[(
+                r#"{{ define "label" }}app: {{ . }}{{ end }}{{ include "label" "web" | upper }}"#,
+                "APP: WEB",
+            )],
+        ),
+    ),
+    Item::new(
+        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        Origin::Helm,
+        "TEXT DATA -> string",
+        "The output of a text that is itself a template, which gets the data as its dot. It sees \
+         the chart's named templates; those that it defines end with it.",
+        ("tpl", &[(r#"{{ tpl "{{ .name | upper }}" (dict "name" "web") }}"#, "WEB")]),
+    ),
+    Item::new(
+        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
+        Origin::Helm,
+        "APIVERSION KIND NAMESPACE NAME -> map",
+        "An object of the cluster, or with an empty name the list of them under `items`. An empty \
+         map if there is none, and always without a cluster (`catamaran template`).",
+        ("lookup", &[(r#"{{ lookup "v1" "Secret" "default" "tls" }}"#, "map[]")]),
+    ),
+];
+
 fn build(profile: Profile) -> Arc<Functions> {
     let mut functions = catamaran_sprig::registry();
     if profile == Profile::Helm318 {
@@ -109,12 +143,11 @@ fn build(profile: Profile) -> Arc<Functions> {
         }
     }
     functions.extend([
-        Func::engine("include", &[Type::String, Type::Any], include),
-        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        // Known to Sprig's family, but their texts are marked here.
         Func::new("required", &[Type::String, Type::Any], required),
         Func::new("fail", &[Type::String], fail),
-        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
     ]);
+    functions.extend(ITEMS.iter().map(|item| item.func.clone()));
     Arc::new(functions)
 }
 

@@ -4,7 +4,7 @@ mod capabilities;
 mod engine;
 mod errors;
 mod files;
-mod functions;
+pub(crate) mod functions;
 mod glob;
 mod hbs;
 mod input;
