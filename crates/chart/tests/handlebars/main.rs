@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod example;
+mod functions;
 mod hostile;
+mod soup;
 
 use std::fs;
 use std::path::PathBuf;

@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
             return Ok(Argument::value(value, interface));
         };
         Ok(match literal {
-            Json::Null => Argument::value(Value::Nil, true),
+            Json::Null => Argument::nil(),
             Json::Bool(value) => Argument::bool(*value),
             Json::String(text) => Argument::text(text),
             Json::Number(number) => {
