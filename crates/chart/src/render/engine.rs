@@ -134,7 +134,7 @@ struct Source<'c> {
     mode: hbs::Mode,
 }
 
-impl<'c> Source<'c> {
+impl Source<'_> {
     /// The name under which the file's text is known, `# Source:`.
     fn output_name(&self) -> &str {
         match self.mode {
