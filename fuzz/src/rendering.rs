@@ -101,7 +101,7 @@ fn render(
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        seed: 7,
+        seed: 7_u64.into(),
         budget,
     });
     match rendered {

@@ -7,7 +7,7 @@ use crate::func::{Body, Ctx};
 use crate::parse::ast::{Literal, Number};
 use crate::parse::token::Kind;
 use crate::set::TemplateSet;
-use crate::value::{Str, Value};
+use crate::value::{Str, Type, Value};
 use crate::vm::{Flow, Machine};
 
 /// An argument of a call from outside.
@@ -18,6 +18,7 @@ pub struct Argument(Inner);
 enum Inner {
     Value(Value, bool),
     Literal(Literal),
+    Nil,
 }
 
 impl Argument {
@@ -45,11 +46,17 @@ impl Argument {
         Self(Inner::Literal(Literal::Bool(value)))
     }
 
+    /// `nil` as it is written in a template: a parameter that cannot be nil refuses it.
+    pub fn nil() -> Self {
+        Self(Inner::Nil)
+    }
+
     /// The value, where nothing asks for a type. The error is Go's.
     pub fn into_value(self) -> Result<Value, FuncError> {
         match self.0 {
             Inner::Value(value, _) => Ok(value),
             Inner::Literal(literal) => literal.ideal().map_err(FuncError::new),
+            Inner::Nil => Ok(Value::Nil),
         }
     }
 }
@@ -76,12 +83,24 @@ impl TemplateSet {
         if matches!(func.body, Body::And | Body::Or) {
             return Err(FuncError::new(format!("{name} cannot be called from outside")));
         }
+        // What `call` calls the thing that it cannot call.
+        let callee = match args.first() {
+            Some(Argument(Inner::Literal(literal))) => literal.show().to_owned(),
+            _ => "value".to_owned(),
+        };
         let mut machine = Machine::new(ctx, self);
         for (i, arg) in args.into_iter().enumerate() {
-            let ty = func.param(i).unwrap_or(crate::Type::Any);
+            let ty = func.param(i).unwrap_or(Type::Any);
             match arg.0 {
                 Inner::Literal(literal) => {
                     machine.push(literal.typed(ty).map_err(FuncError::new)?, false);
+                }
+                Inner::Nil if !ty.can_be_nil() => {
+                    return Err(FuncError::new(format!("cannot assign nil to {ty}")));
+                }
+                Inner::Nil => {
+                    machine.push(Value::Nil, ty == Type::Any);
+                    machine.check(i, ty)?;
                 }
                 Inner::Value(value, interface) => {
                     machine.push(value, interface);
@@ -90,7 +109,7 @@ impl TemplateSet {
             }
         }
         if matches!(func.body, Body::Call) {
-            machine.call_value(name, count, false, KEEP)?;
+            machine.call_value(&callee, count, false, KEEP)?;
         } else if let Flow::Switch = machine.call(func, count, false, KEEP)? {
             machine.run_to_end()?;
         }
@@ -115,6 +134,7 @@ impl TemplateSet {
             for (i, arg) in args.into_iter().enumerate() {
                 match arg.0 {
                     Inner::Literal(literal) => machine.method_literal(i, Some(&literal))?,
+                    Inner::Nil => machine.method_literal(i, None)?,
                     Inner::Value(value, interface) => {
                         machine.push(value, interface);
                         machine.check(i, machine.method_param(i))?;

@@ -52,6 +52,12 @@ impl<'a> Session<'a> {
         Json::from(self.values.len() - 1)
     }
 
+    /// The value of a parameter that is no literal.
+    fn handle(&self, param: &PathAndJson<'_>) -> Slot {
+        // A name that the crate does not find has none, and is the null that `slot` gives nil for.
+        self.slot(param.value())
+    }
+
     /// The value behind a handle.
     pub(super) fn slot(&self, handle: &Json) -> Slot {
         let index = handle.as_u64().and_then(|index| usize::try_from(index).ok());
@@ -61,14 +67,11 @@ impl<'a> Session<'a> {
     /// What a parameter of a helper is: a value, or a literal of the template.
     pub(super) fn argument(&mut self, param: &PathAndJson<'_>) -> Result<Argument, FuncError> {
         let Some(literal) = param.try_get_constant_value() else {
-            let (value, interface) = match param.is_value_missing() {
-                true => (Value::Nil, true),
-                false => self.slot(param.value()),
-            };
+            let (value, interface) = self.handle(param);
             return Ok(Argument::value(value, interface));
         };
         Ok(match literal {
-            Json::Null => Argument::value(Value::Nil, true),
+            Json::Null => Argument::nil(),
             Json::Bool(value) => Argument::bool(*value),
             Json::String(text) => Argument::text(text),
             Json::Number(number) => {
@@ -86,8 +89,7 @@ impl<'a> Session<'a> {
     /// What a parameter of a helper is, as a value.
     pub(super) fn value(&mut self, param: &PathAndJson<'_>) -> Result<Slot, FuncError> {
         match param.try_get_constant_value() {
-            None if param.is_value_missing() => Ok((Value::Nil, true)),
-            None => Ok(self.slot(param.value())),
+            None => Ok(self.handle(param)),
             Some(_) => Ok((self.argument(param)?.into_value()?, false)),
         }
     }
@@ -125,14 +127,14 @@ impl<'a> Session<'a> {
         self.floor = floor;
     }
 
-    /// Goes deeper in what nests on the native stack.
-    pub(super) fn descend(&mut self, levels: usize) -> Result<(), FuncError> {
-        State::descend(self.ctx, levels)
+    /// Goes deeper in what nests on the native stack, by so many KiB.
+    pub(super) fn descend(&mut self, kib: usize) -> Result<(), FuncError> {
+        State::descend(self.ctx, kib)
     }
 
     /// Comes back up.
-    pub(super) fn ascend(&mut self, levels: usize) {
-        State::ascend(self.ctx, levels);
+    pub(super) fn ascend(&mut self, kib: usize) {
+        State::ascend(self.ctx, kib);
     }
 
     /// A value as it is printed: as in Go, but nothing for nil.
