@@ -75,9 +75,7 @@ struct Generator {
 pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
     if ctx.extension::<Generator>().is_none() {
         let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
-        for _ in 0..4 {
-            hash.update(ctx.random().to_be_bytes());
-        }
+        hash.update(ctx.seed().as_bytes());
         ctx.extend(Generator { key: hash.finalize().into(), counter: 0 });
     }
     let Some(generator) = ctx.extension_mut::<Generator>() else { return };

@@ -13,6 +13,10 @@ use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
+/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
+/// times what the largest public umbrella charts need.
+const MAX_CODE: usize = 64 << 20;
+
 type Sets = HashMap<(Profile, Vec<String>), Arc<Templates>>;
 
 /// The compiled templates of the charts that take part, of both languages.
@@ -27,6 +31,7 @@ impl Templates {
         let functions = functions::registry(profile);
         let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
         let mut handlebars = hbs::Set::default();
+        let mut room = MAX_CODE;
         for source in sources {
             if let Some(input) = source.handlebars() {
                 if sources.iter().any(|other| other.name == source.output_name()) {
@@ -34,18 +39,21 @@ impl Templates {
                 }
                 handlebars.add(&input, &functions)?;
             } else {
-                let parsed = go.parse(&source.name, source.text);
-                parsed.map_err(|error| errors::parse(&source.name, &error))?;
+                let parsed = go.parse_within(&source.name, source.text, room);
+                room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
             }
         }
         Ok(Self { go, handlebars })
     }
 
     /// Runs a file.
-    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Str, Error> {
+    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
         match source.mode {
-            hbs::Mode::Off => self.go.execute(ctx, &source.name, data),
-            _ => self.handlebars.execute(ctx, self, &source.name, data),
+            hbs::Mode::Off => self.go.execute_alone(ctx, &source.name, data),
+            _ => {
+                let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+                Ok(output.as_bytes().to_vec())
+            }
         }
     }
 
@@ -170,6 +178,9 @@ pub(super) fn render(
     values::validate(&ctx.heap, &prepared)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
+    // What templates make from now on goes as soon as they have forgotten it.
+    ctx.heap.seal();
+    ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
     let set = cache.set(&collected.sources, input.profile)?;
     ctx.extend(State::new(input.lookups.clone(), set.clone()));
     let mut files = BTreeMap::new();
@@ -179,15 +190,18 @@ pub(super) fn render(
             files.insert(source.output_name().to_owned(), text);
         }
     }
+    // Values and output together would be more than either.
+    drop(ctx);
     finish(files, &prepared, input.profile)
 }
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
-    let version = &input.capabilities.kube_version.version;
-    if constraint.is_empty() || values::compatible(constraint, version) {
+    let kube_version = &input.capabilities.kube_version;
+    if constraint.is_empty() || values::compatible(constraint, kube_version.shown()) {
         return Ok(());
     }
+    let version = &kube_version.version;
     Err(RenderError::KubeVersion { constraint: constraint.clone(), version: version.clone() })
 }
 
@@ -209,8 +223,10 @@ fn collect<'c>(
     let root = typed_values(ctx, prepared.values, input.profile);
     add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
     let depth = |source: &Source<'_>| source.name.matches('/').count();
+    // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
+    // last one counts, which the stable order puts first.
+    collected.sources.reverse();
     collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
-    // One template may have been named twice (a chart by its name and by an alias).
     collected.sources.dedup_by(|a, b| a.name == b.name);
     Ok(collected)
 }
@@ -315,14 +331,17 @@ fn run(
             _ => errors::execute(&source.name, &error, profile),
         }
     })?;
-    utf8(&without_no_value(output), &source.name)
+    utf8(without_no_value(output), &source.name)
 }
 
-fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
-    match gojson::utf8(text.as_bytes()) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
-        Err(message) => {
+fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
+    match String::from_utf8(text) {
+        Ok(text) => Ok(text),
+        Err(error) if file.ends_with(NOTES) => {
+            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+        }
+        Err(error) => {
+            let message = gojson::utf8(error.as_bytes()).err().unwrap_or_default();
             Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
         }
     }
@@ -359,7 +378,7 @@ fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
 
 /// Parses the templates of all charts, as if every one took part.
 pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<(), RenderError> {
-    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0);
+    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0_u64);
     let mut collected = Collected::default();
     let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
     every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;

@@ -190,9 +190,16 @@ fn tpl(_: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     Ok(Call::Text { name: "gotpl", text: text(args, 0), data, then: tpl_done })
 }
 
-fn tpl_done(_: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<Value, FuncError> {
+fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<Value, FuncError> {
     match output {
-        Ok(output) => Ok(Value::String(without_no_value(output))),
+        Ok(output) => {
+            let bytes = output.as_bytes();
+            if memchr::memmem::find(bytes, b"<no value>").is_none() {
+                return Ok(Value::String(output));
+            }
+            ctx.meter.charge_bytes(bytes.len())?;
+            Ok(Value::string(without_no_value(bytes.to_vec())))
+        }
         Err(error) => {
             let quoted = fmt::quote(&text(args, 0));
             // A parse error inside the text that ran has the place of an execution in front.
@@ -210,23 +217,22 @@ fn tpl_done(_: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<V
 
 /// Go prints `<no value>` for what is missing; Helm cuts it out of every text,
 /// even where somebody wrote it on purpose.
-pub(super) fn without_no_value(text: Str) -> Str {
+pub(super) fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
     const MARK: &[u8] = b"<no value>";
-    let bytes = text.as_bytes();
-    if !bytes.windows(MARK.len()).any(|window| window == MARK) {
-        return text;
-    }
-    let mut kept = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, tail)) = rest.split_first() {
-        if let Some(after) = rest.strip_prefix(MARK) {
-            rest = after;
-        } else {
-            kept.push(*first);
-            rest = tail;
+    let Some(first) = memchr::memmem::find(&text, MARK) else { return text };
+    let (mut from, mut to) = (first, first);
+    while let Some(byte) = text.get(from).copied() {
+        if text.get(from..).is_some_and(|rest| rest.starts_with(MARK)) {
+            from += MARK.len();
+            continue;
         }
+        if let Some(place) = text.get_mut(to) {
+            *place = byte;
+        }
+        (from, to) = (from + 1, to + 1);
     }
-    kept.into()
+    text.truncate(to);
+    text
 }
 
 fn required(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {

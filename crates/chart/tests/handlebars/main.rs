@@ -89,7 +89,7 @@ fn render_all(files: &[(&str, &str)], budget: Budget) -> Result<Rendered, Render
         profile: Profile::Helm43,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 0,
+        seed: 0_u64.into(),
         budget,
     })
 }

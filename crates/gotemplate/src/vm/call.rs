@@ -94,7 +94,7 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling(func.name, cmd, error))?;
         self.push_result(value);
-        self.ctx.meter.check_memory(self.ctx.heap.allocated())?;
+        self.account()?;
         Ok(Flow::Next)
     }
 
@@ -131,7 +131,7 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling("call", cmd, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 
     /// Starts the template a function asks for.
@@ -171,6 +171,7 @@ impl Machine<'_> {
                     Ok(parsed) => {
                         let (overlay, count) = Overlay::new(outer.as_ref(), &parsed, self.set);
                         self.ctx.meter.charge_steps(count as u64)?;
+                        self.ctx.meter.charge_bytes(overlay.size())?;
                         Ok((Arc::clone(&parsed.main), Some(Arc::new(overlay))))
                     }
                     Err(error) => Err(error),

@@ -48,6 +48,8 @@ impl Machine<'_> {
             let result = (method.call)(self.ctx, receiver, &[]);
             let value = result.map_err(|error| self.calling(method.name, owner, error))?;
             let iface = value.is_nil();
+            // Reading a field makes nothing that is worth sweeping for.
+            self.check_memory()?;
             return Ok((value, iface));
         }
         match receiver {
@@ -192,7 +194,7 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling(&name.to_str_lossy(), owner, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 }
 
