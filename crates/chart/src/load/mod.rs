@@ -13,6 +13,7 @@ use std::path::Path;
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
 
+use crate::error::NO_CHART_YAML;
 use crate::{Chart, File, LoadError};
 
 /// The largest file of a chart, as Helm 3.18 has it: 5 MiB.
@@ -85,8 +86,31 @@ impl Chart {
             dir::read(path, &mut account)?
         } else {
             archive::check_kind(path)?;
-            archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?
+            let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
+            // Of an archive Helm 4 says it in other words.
+            return assemble(files, &mut account, 0).map_err(|error| match error {
+                LoadError::NoChartYaml => LoadError::Archive(NO_CHART_YAML.to_owned()),
+                error => error,
+            });
         };
+        assemble(files, &mut account, 0)
+    }
+
+    /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
+    /// which Helm walks one. No `.helmignore` is looked at.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`].
+    pub fn from_files(
+        files: impl IntoIterator<Item = (String, Vec<u8>)>,
+    ) -> Result<Self, LoadError> {
+        let mut account = Account::default();
+        let files = files.into_iter().map(|(name, data)| {
+            account.charge(&name, data.len() as u64)?;
+            Ok(RawFile::new(name, data))
+        });
+        let files = files.collect::<Result<Vec<_>, LoadError>>()?;
         assemble(files, &mut account, 0)
     }
 
@@ -183,10 +207,16 @@ fn subchart(
     if name.starts_with(['_', '.']) {
         return Ok(None);
     }
+    let is_archive = Path::new(&name).extension().is_some_and(|extension| extension == "tgz");
+    if let Some(other) = files.first().filter(|file| is_archive && file.name != name) {
+        let (parent, got) = (parent.to_owned(), other.name.clone());
+        return Err(LoadError::NoArchive { parent, name, got });
+    }
     let child = if depth >= MAX_DEPTH {
         Err(LoadError::TooDeep { path: (&name).into(), limit: MAX_DEPTH })
-    } else if Path::new(&name).extension().is_some_and(|extension| extension == "tgz") {
-        archived_subchart(parent, &name, &files, account, depth)
+    } else if is_archive {
+        let packed = files.first().map_or(&[][..], |file| &file.data);
+        archive::read(packed, account).and_then(|files| assemble(files, account, depth + 1))
     } else {
         let inside = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
@@ -199,23 +229,4 @@ fn subchart(
         parent: parent.to_owned(),
         source: Box::new(source),
     })
-}
-
-fn archived_subchart(
-    parent: &str,
-    name: &str,
-    files: &[RawFile],
-    account: &mut Account,
-    depth: usize,
-) -> Result<Chart, LoadError> {
-    match files.first() {
-        Some(file) if file.name == name => {
-            let files = archive::read(file.data.as_slice(), account)?;
-            assemble(files, account, depth + 1)
-        }
-        other => Err(LoadError::Archive(format!(
-            "error unpacking subchart tar in {parent}: expected {name}, got {}",
-            other.map_or("", |f| &f.name)
-        ))),
-    }
 }

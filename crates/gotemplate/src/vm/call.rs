@@ -38,7 +38,7 @@ impl Machine<'_> {
     }
 
     /// Checks a value on the stack against a type, by Go's rules and with its texts.
-    pub(super) fn check(&mut self, index: usize, ty: Type) -> Result<(), FuncError> {
+    pub(crate) fn check(&mut self, index: usize, ty: Type) -> Result<(), FuncError> {
         if matches!(ty, Type::Any | Type::Reflect) {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Machine<'_> {
         Err(FuncError::new(format!("wrong type for value; expected {ty}; got {got}")))
     }
 
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         func: &Arc<Func>,
         args: usize,
@@ -94,12 +94,12 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling(func.name, cmd, error))?;
         self.push_result(value);
-        self.ctx.meter.check_memory(self.ctx.heap.allocated())?;
+        self.account()?;
         Ok(Flow::Next)
     }
 
     /// The builtin `call`: the first argument is the function.
-    pub(super) fn call_value(
+    pub(crate) fn call_value(
         &mut self,
         name: &str,
         args: usize,
@@ -131,7 +131,7 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling("call", cmd, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 
     /// Starts the template a function asks for.
@@ -171,6 +171,7 @@ impl Machine<'_> {
                     Ok(parsed) => {
                         let (overlay, count) = Overlay::new(outer.as_ref(), &parsed, self.set);
                         self.ctx.meter.charge_steps(count as u64)?;
+                        self.ctx.meter.charge_bytes(overlay.size())?;
                         Ok((Arc::clone(&parsed.main), Some(Arc::new(overlay))))
                     }
                     Err(error) => Err(error),

@@ -31,7 +31,7 @@ impl Machine<'_> {
                 }
             }
             Op::MethodLiteral { index, literal } => {
-                self.method_literal(*index, literal.as_ref())?;
+                self.method_literal(*index, literal.as_deref())?;
             }
             Op::MethodCheck(index) => {
                 let ty = self.method_param(*index);
@@ -86,9 +86,7 @@ impl Machine<'_> {
             Op::RangeNext { dot, key, item, to } => {
                 return Ok(self.range_next(*dot, *key, *item, *to));
             }
-            Op::RangeEnd => {
-                self.iters.pop();
-            }
+            Op::RangeEnd => self.end_range(),
             Op::CheckTemplate(name) => self.check_template(name)?,
             Op::Template(name) => return self.template(name),
             Op::Fail(message) => return Err(FuncError::new(message.clone())),
