@@ -9,7 +9,7 @@ use catamaran_gotemplate::Ctx;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::args::{Outcome, bytes, string};
+use crate::args::{Outcome, announce, bytes, string};
 
 /// Go's decoder does not mind bits that are left over in the last character.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -19,16 +19,27 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 items! {
     /// In base 64.
-    "b64enc"(String) => |ctx, args| string(ctx, STANDARD.encode(bytes(args, 0)));
+    "b64enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        string(ctx, STANDARD.encode(bytes(args, 0)))
+    };
     /// From base 64; what is none gives the text of the error.
     "b64dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_scan(bytes(args, 0).len().saturating_mul(2))?;
         let decoded = from_base64(bytes(args, 0)).unwrap_or_else(String::into_bytes);
         string(ctx, decoded)
     };
     /// In base 32.
-    "b32enc"(String) => |ctx, args| string(ctx, encode32(bytes(args, 0)));
+    "b32enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64)?;
+        string(ctx, encode32(bytes(args, 0)))
+    };
     /// From base 32; what is none gives the text of the error.
     "b32dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 * 2)?;
         let decoded = decode32(bytes(args, 0));
         string(ctx, decoded)
     };
@@ -40,6 +51,7 @@ items! {
     "sha512sum"(String) => |ctx, args| digest::<Sha512>(ctx, bytes(args, 0));
     /// The Adler-32 checksum as a decimal number.
     "adler32sum"(String) => |ctx, args| {
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 / 2)?;
         let (mut a, mut b) = (1_u32, 0_u32);
         for byte in bytes(args, 0) {
             a = (a + u32::from(*byte)) % 65521;
@@ -50,7 +62,7 @@ items! {
 }
 
 fn digest<D: Digest>(ctx: &mut Ctx, data: &[u8]) -> Outcome {
-    ctx.meter.charge_steps(u64::try_from(data.len() / 64).unwrap_or(u64::MAX))?;
+    ctx.meter.charge_steps(data.len() as u64 / 2)?;
     let mut out = String::new();
     for byte in D::digest(data) {
         // Writing to a string cannot fail.

@@ -10,7 +10,7 @@ pub(crate) use time::{TIME, Time};
 use catamaran_gotemplate::{Ctx, FuncError, Str, Value};
 use jiff::tz::TimeZone;
 
-use crate::args::{Outcome, any, chars, string, text};
+use crate::args::{Outcome, announce, any, chars, string, text};
 use crate::durations;
 
 items! {
@@ -36,11 +36,15 @@ items! {
         Ok(moved(any(args, 1), by))
     };
     /// A time from a text in a layout; the year 1 if it is none.
-    "toDate"(String, String) => |_, args| {
+    "toDate"(String, String) => |ctx, args| {
+        charge_reading(ctx, args)?;
         Ok(Value::object(read(text(args, 0), text(args, 1)).unwrap_or_else(|_| Time::zero())))
     };
     /// As `toDate`; what is no time ends the rendering.
-    "mustToDate"(String, String) => |_, args| read(text(args, 0), text(args, 1)).map(Value::object).map_err(FuncError::new);
+    "mustToDate"(String, String) => |ctx, args| {
+        charge_reading(ctx, args)?;
+        read(text(args, 0), text(args, 1)).map(Value::object).map_err(FuncError::new)
+    };
     /// Seconds since 1970.
     "unixEpoch"(Time) => |ctx, args| {
         let seconds = any(args, 0).downcast::<Time>().map_or(0, Time::seconds);
@@ -63,7 +67,9 @@ fn from_value(ctx: &Ctx, value: &Value) -> Time {
 
 fn in_zone(ctx: &mut Ctx, format: &str, value: &Value, zone: &str) -> Outcome {
     let time = from_value(ctx, value).in_zone(find_zone(zone));
-    ctx.meter.charge_bytes(format.len().saturating_mul(4))?;
+    // One digit of a layout becomes two, or a name of nine letters of three.
+    announce(ctx, format.len().saturating_mul(4))?;
+    ctx.meter.charge_steps(format.len() as u64 * 20 + 100)?;
     string(ctx, layout::format(&time, format))
 }
 
@@ -74,6 +80,13 @@ fn find_zone(name: &str) -> TimeZone {
         "Local" => TimeZone::system(),
         name => TimeZone::get(name).unwrap_or(TimeZone::UTC),
     }
+}
+
+/// Reading goes through layout and text piece by piece; its errors quote both.
+fn charge_reading(ctx: &mut Ctx, args: &[Value]) -> Result<(), FuncError> {
+    let length = text(args, 0).len().saturating_add(text(args, 1).len());
+    announce(ctx, length.saturating_mul(8))?;
+    ctx.meter.charge_steps(length as u64 * 20 + 100)
 }
 
 fn moved(time: &Value, by: i64) -> Value {
