@@ -127,7 +127,13 @@ items! {
         if let Value::List(of) = any(args, 0) && ctx.heap.list(*of).nil {
             return Ok(any(args, 0).clone());
         }
-        charge_items(ctx, all.len())?;
+        if all.is_empty() {
+            return strings(ctx, all);
+        }
+        // Every text is compared with some others, as far as they are alike.
+        let length = all.iter().fold(all.len(), |sum, text| sum.saturating_add(text.len()));
+        let rounds = usize::try_from(all.len().ilog2()).unwrap_or(0) + 1;
+        ctx.meter.charge_scan(length.saturating_mul(rounds))?;
         all.sort();
         strings(ctx, all)
     };
@@ -182,6 +188,7 @@ fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     let mut pieces = Vec::new();
     for piece in all.chunks(size) {
         pieces.push(list(ctx, piece.to_vec())?);
+        ctx.check_memory()?;
     }
     Ok(ctx.heap.new_list_of(Type::List(&Type::LIST), pieces).into())
 }

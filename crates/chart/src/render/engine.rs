@@ -174,7 +174,8 @@ pub(super) fn render(
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
-    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile)?;
+    let room = input.budget.memory;
+    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile, room)?;
     values::validate(&ctx.heap, &prepared)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;

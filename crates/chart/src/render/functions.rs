@@ -161,6 +161,7 @@ fn text(args: &[Value], at: usize) -> Str {
 
 fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     let name = text(args, 0);
+    ctx.meter.charge_scan(name.len())?;
     let nested = state(ctx)?.includes.entry(name.clone()).or_default();
     if *nested > MAX_INCLUDES {
         return Err(FuncError::new(format!(
