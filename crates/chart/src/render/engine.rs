@@ -105,7 +105,7 @@ pub(super) fn render(
 ) -> Result<Rendered, RenderError> {
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile)?;
-    values::validate(&ctx.heap, &prepared)?;
+    values::validate(&ctx.heap, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input);
     let set = cache.set(&collected.sources, input.profile)?;
