@@ -12,6 +12,22 @@ use crate::yamls::{list_or_error, map_or_error};
 
 mod read;
 
+/// Whether a text is one JSON value, as Go's decoder of a stream reads it.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_json(text: &[u8]) -> Result<(), String> {
+    let mut ctx = Ctx::new(catamaran_gotemplate::Budget::default(), std::time::UNIX_EPOCH, 0);
+    read::read(&mut ctx, text).map(|_| ()).map_err(|fault| match fault.as_str() {
+        "unexpected end of JSON input" if text.trim_ascii().is_empty() => "EOF".to_owned(),
+        "unexpected end of JSON input" => "unexpected EOF".to_owned(),
+        _ if fault.ends_with("after top-level value") => {
+            "invalid character after top-level value".to_owned()
+        }
+        _ => fault,
+    })
+}
+
 items! {
     /// A value as JSON; `""` if it has no JSON form.
     sprig "VALUE -> string",

@@ -26,6 +26,14 @@ pub(crate) fn translate(pattern: &str) -> Result<String, String> {
         .run()
 }
 
+/// Whether a text is a regular expression as Go has them.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_regex(pattern: &str) -> Result<(), String> {
+    translate(pattern).map(|_| ())
+}
+
 struct Translator<'p> {
     pattern: &'p str,
     chars: Peekable<Chars<'p>>,

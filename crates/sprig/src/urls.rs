@@ -31,6 +31,14 @@ struct Parts<'u> {
     fragment: &'u str,
 }
 
+/// Whether a text is a URL, and what Go has against it.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_url(text: &str) -> Result<(), String> {
+    split(text).map(|_| ())
+}
+
 fn split(whole: &str) -> Result<Parts<'_>, String> {
     let fail = |reason: &str| Err(format!("parse {whole:?}: {reason}"));
     if whole.chars().any(|c| c.is_ascii_control()) {

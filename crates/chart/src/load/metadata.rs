@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use catamaran_sprig::check_rfc3339;
+use catamaran_sprig::check_time;
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
 use serde_json::Value;
@@ -135,7 +135,7 @@ fn time(value: Option<&Value>) -> Result<String, String> {
     match value {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => {
-            check_rfc3339(text).map_err(fault)?;
+            check_time("2006-01-02T15:04:05Z07:00", text).map_err(fault)?;
             Ok(text.clone())
         }
         Some(_) => Err(fault("Time.UnmarshalJSON: input is not a JSON string".to_owned())),

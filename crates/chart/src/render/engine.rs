@@ -176,7 +176,7 @@ pub(super) fn render(
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let room = input.budget.memory;
     let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile, room)?;
-    values::validate(&ctx.heap, &prepared)?;
+    values::validate(&ctx.heap, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
     // What templates make from now on goes as soon as they have forgotten it.

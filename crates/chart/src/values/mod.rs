@@ -81,9 +81,13 @@ pub(crate) fn prepare<'c>(
 }
 
 /// Checks the values of every chart that has a schema.
-pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), RenderError> {
+pub(crate) fn validate(
+    heap: &Heap,
+    prepared: &Prepared<'_>,
+    profile: Profile,
+) -> Result<(), RenderError> {
     let mut faults = String::new();
-    schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
+    schema::validate(heap, &prepared.root, prepared.values, profile, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 

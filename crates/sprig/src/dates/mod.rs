@@ -13,12 +13,12 @@ use jiff::tz::TimeZone;
 use crate::args::{Outcome, announce, any, chars, string, text};
 use crate::durations;
 
-/// Whether a text is a time as JSON has it (RFC 3339).
+/// Whether a text is a time in one of Go's layouts.
 ///
 /// # Errors
 /// It is none; Go's text.
-pub fn check_rfc3339(text: &str) -> Result<(), String> {
-    parse::parse("2006-01-02T15:04:05Z07:00", text).map(|_| ())
+pub fn check_time(layout: &str, text: &str) -> Result<(), String> {
+    parse::parse(layout, text).map(|_| ())
 }
 
 items! {
