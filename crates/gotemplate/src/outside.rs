@@ -7,7 +7,7 @@ use crate::func::{Body, Ctx};
 use crate::parse::ast::{Literal, Number};
 use crate::parse::token::Kind;
 use crate::set::TemplateSet;
-use crate::value::{Str, Type, Value};
+use crate::value::{Str, Sweep, Type, Value};
 use crate::vm::{Flow, Machine};
 
 /// An argument of a call from outside.
@@ -144,6 +144,28 @@ impl TemplateSet {
             machine.method_call(&name, count, false, KEEP)?;
         }
         Ok(machine.pop().0)
+    }
+}
+
+impl Ctx {
+    /// Looks at what is held, and forgets what nobody refers to if that is much. `roots` are all
+    /// values at work outside the heap: no template of Go's may be running.
+    ///
+    /// # Errors
+    /// The memory budget is used up.
+    pub fn sweep<'v>(
+        &mut self,
+        roots: impl IntoIterator<Item = &'v Value>,
+    ) -> Result<(), FuncError> {
+        if self.meter.wants_sweep(self.heap.allocated()) && self.heap.is_sealed() {
+            let mut sweep = Sweep::new(&self.heap);
+            roots.into_iter().for_each(|value| sweep.root(value));
+            let reached = sweep.finish();
+            self.heap.keep(&reached);
+            self.meter.swept(reached.strings, self.heap.allocated());
+            self.meter.charge_steps(self.heap.containers() as u64)?;
+        }
+        self.meter.check_memory(self.heap.allocated())
     }
 }
 
