@@ -15,6 +15,8 @@ fn run(data: &[u8]) -> arbitrary::Result<()> {
         memory: *u.choose(&[BUDGET.memory, BUDGET.memory, 1 << 20, 20_000])?,
         output: *u.choose(&[BUDGET.output, BUDGET.output, 100])?,
         depth: *u.choose(&[BUDGET.depth, 5])?,
+        // One of RSA takes longer than all else.
+        keys: u32::from(u.ratio(1, 32)?),
         ..BUDGET
     };
     let case = generate::case(&mut u)?;
