@@ -3,6 +3,7 @@
 
 use crate::compile::KEEP;
 use crate::error::{Error, FuncError};
+use crate::fmt::print_all;
 use crate::func::{Body, Ctx};
 use crate::parse::ast::{Literal, Number};
 use crate::parse::token::Kind;
@@ -148,6 +149,18 @@ impl TemplateSet {
 }
 
 impl Ctx {
+    /// What an action prints of a value, bounded in depth and by the memory left; of a pointer it is
+    /// what the pointer points to, unlike in [`Ctx::print`].
+    ///
+    /// # Errors
+    /// The value nests too deep, or the memory budget is used up.
+    pub fn print_action(&mut self, value: &Value) -> Result<Str, FuncError> {
+        let limit = self.meter.bytes_left();
+        let printed = print_all(&self.heap, std::slice::from_ref(value), limit, true)?;
+        self.meter.charge_bytes(printed.len())?;
+        Ok(printed.into())
+    }
+
     /// Looks at what is held, and forgets what nobody refers to if that is much. `roots` are all
     /// values at work outside the heap: no template of Go's may be running.
     ///

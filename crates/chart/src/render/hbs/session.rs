@@ -184,7 +184,7 @@ impl<'a> Session<'a> {
             Value::Nil => Ok(Str::default()),
             Value::String(text) => Ok(text.clone()),
             Value::Func(_) => Err(FuncError::new("can't print a function")),
-            _ => self.ctx.print(value),
+            _ => self.ctx.print_action(value),
         }
     }
 }
