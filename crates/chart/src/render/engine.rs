@@ -48,13 +48,11 @@ impl Templates {
 
     /// Runs a file.
     fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
-        match source.mode {
-            hbs::Mode::Off => self.go.execute_alone(ctx, &source.name, data),
-            _ => {
-                let output = self.handlebars.execute(ctx, self, &source.name, data)?;
-                Ok(output.as_bytes().to_vec())
-            }
+        if source.mode == hbs::Mode::Off {
+            return self.go.execute_alone(ctx, &source.name, data);
         }
+        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+        Ok(output.as_bytes().to_vec())
     }
 
     /// Runs a Handlebars template by its name, unless there is a Go template of that name.
