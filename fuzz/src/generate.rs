@@ -19,33 +19,153 @@ static FUNCTIONS: LazyLock<Vec<&'static Func>> = LazyLock::new(|| {
 const MAX_DEPTH: u32 = 6;
 
 const STRINGS: &[&str] = &[
-    "", "a", "Hello World", "a,b,c", "a.b.c", "  padded ", "1", "-1", "0x1F", "1.5", "1e309", "true",
-    "éß\u{10FFFF}\u{301}", "\\u0000", "%s %d %v %!", "%+v%#v%T%q%x%5.2f%[3]*.[2]*[1]f", "$1${name}",
-    "^(a+)+$", "[a-z]*", "(", "v1.2.3-rc.1+meta", ">=1.2.3-0 <2 || ^3", "2026-11-21", "2006-01-02",
-    "15:04:05", "1h30m", "-1.5h", "UTC", "Europe/Berlin", "Mon, 02 Jan 2006 15:04:05 -0700",
-    "https://u:p@example.com:8443/p?q=1#f", "a: [1, {b: c}]\\nd: |\\n  x\\n", "&a [*a]", "{\\\"a\\\": [1]}",
-    "[a]\\nb = 1\\n", "{{ . }}", "{{ include \\\"h\\\" . }}", "{{ define \\\"h\\\" }}{{ end }}", "h", "n1",
-    "conf/a.txt", "conf/*", "**", "ecdsa", "ed25519", "long", "map[string]interface {}", "string", "slice",
-    "\\n", "\\t", "---", "map", "int", "\\xff", "templates/x.yaml", "apps/v1",
+    "",
+    "a",
+    "Hello World",
+    "a,b,c",
+    "a.b.c",
+    "  padded ",
+    "1",
+    "-1",
+    "0x1F",
+    "1.5",
+    "1e309",
+    "true",
+    "éß\u{10FFFF}\u{301}",
+    "\\u0000",
+    "%s %d %v %!",
+    "%+v%#v%T%q%x%5.2f%[3]*.[2]*[1]f",
+    "$1${name}",
+    "^(a+)+$",
+    "[a-z]*",
+    "(",
+    "v1.2.3-rc.1+meta",
+    ">=1.2.3-0 <2 || ^3",
+    "2026-11-21",
+    "2006-01-02",
+    "15:04:05",
+    "1h30m",
+    "-1.5h",
+    "UTC",
+    "Europe/Berlin",
+    "Mon, 02 Jan 2006 15:04:05 -0700",
+    "https://u:p@example.com:8443/p?q=1#f",
+    "a: [1, {b: c}]\\nd: |\\n  x\\n",
+    "&a [*a]",
+    "{\\\"a\\\": [1]}",
+    "[a]\\nb = 1\\n",
+    "{{ . }}",
+    "{{ include \\\"h\\\" . }}",
+    "{{ define \\\"h\\\" }}{{ end }}",
+    "h",
+    "n1",
+    "conf/a.txt",
+    "conf/*",
+    "**",
+    "ecdsa",
+    "ed25519",
+    "long",
+    "map[string]interface {}",
+    "string",
+    "slice",
+    "\\n",
+    "\\t",
+    "---",
+    "map",
+    "int",
+    "\\xff",
+    "templates/x.yaml",
+    "apps/v1",
 ];
 const INTS: &[&str] = &[
-    "0", "1", "2", "3", "-1", "7", "10", "64", "100", "1000", "65536", "1000000000", "2147483648",
-    "9223372036854775807", "-9223372036854775808", "0x1F", "0b11", "0o17", "'a'", "1_000",
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "7",
+    "10",
+    "64",
+    "100",
+    "1000",
+    "65536",
+    "1000000000",
+    "2147483648",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0x1F",
+    "0b11",
+    "0o17",
+    "'a'",
+    "1_000",
 ];
-const FLOATS: &[&str] = &["0.0", "1.5", "-2.5", "1e100", "1e-300", "5e-324", "1e6", "0x1p-2", "0.1", "1e19"];
+const FLOATS: &[&str] =
+    &["0.0", "1.5", "-2.5", "1e100", "1e-300", "5e-324", "1e6", "0x1p-2", "0.1", "1e19"];
 const FIELDS: &[&str] = &[
-    ".Values", ".Values.s", ".Values.i", ".Values.f", ".Values.t", ".Values.n", ".Values.l", ".Values.m",
-    ".Values.m.a.b.c", ".Values.missing", ".Values.missing.x", ".Values.em", ".Values.el", ".Values.d",
-    ".Values.v", ".Values.y", ".Values.tpl", ".Values.u", ".", "$", "$.Values", ".Release", ".Chart",
-    ".Release.Name", ".Chart.Name", ".Files", ".Capabilities", ".Capabilities.KubeVersion", ".Template",
-    ".Capabilities.APIVersions", ".Values.AsMap", ".Values.YAML", ".Template.BasePath", ".Subcharts",
+    ".Values",
+    ".Values.s",
+    ".Values.i",
+    ".Values.f",
+    ".Values.t",
+    ".Values.n",
+    ".Values.l",
+    ".Values.m",
+    ".Values.m.a.b.c",
+    ".Values.missing",
+    ".Values.missing.x",
+    ".Values.em",
+    ".Values.el",
+    ".Values.d",
+    ".Values.v",
+    ".Values.y",
+    ".Values.tpl",
+    ".Values.u",
+    ".",
+    "$",
+    "$.Values",
+    ".Release",
+    ".Chart",
+    ".Release.Name",
+    ".Chart.Name",
+    ".Files",
+    ".Capabilities",
+    ".Capabilities.KubeVersion",
+    ".Template",
+    ".Capabilities.APIVersions",
+    ".Values.AsMap",
+    ".Values.YAML",
+    ".Template.BasePath",
+    ".Subcharts",
 ];
 const METHODS: &[&str] = &[
-    ".Major", ".Minor", ".String", ".Cert", ".Key", ".Year", ".Unix", ".Format \"2006\"", ".Add 1", ".Seconds",
-    ".Get \"conf/a.txt\"", ".Glob \"conf/*\"", ".Lines \"conf/a.txt\"", ".AsConfig", ".AsSecrets", ".Has \"v1\"",
-    ".GetBytes \"conf/b.bin\"", ".Original", ".Compare", ".IncMinor", ".Weekday", ".UTC", ".Truncate 5", ".a", ".x.y",
+    ".Major",
+    ".Minor",
+    ".String",
+    ".Cert",
+    ".Key",
+    ".Year",
+    ".Unix",
+    ".Format \"2006\"",
+    ".Add 1",
+    ".Seconds",
+    ".Get \"conf/a.txt\"",
+    ".Glob \"conf/*\"",
+    ".Lines \"conf/a.txt\"",
+    ".AsConfig",
+    ".AsSecrets",
+    ".Has \"v1\"",
+    ".GetBytes \"conf/b.bin\"",
+    ".Original",
+    ".Compare",
+    ".IncMinor",
+    ".Weekday",
+    ".UTC",
+    ".Truncate 5",
+    ".a",
+    ".x.y",
 ];
-const TEXTS: &[&str] = &["text ", "\n", "a: 1\n", "---\n", "  ", "- x\n", "{}", "é", "<no value>", "kind: X\n"];
+const TEXTS: &[&str] =
+    &["text ", "\n", "a: 1\n", "---\n", "  ", "- x\n", "{}", "é", "<no value>", "kind: X\n"];
 
 /// A generated template, and what goes with it.
 #[derive(Debug)]
@@ -105,7 +225,8 @@ pub fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<Value> {
 }
 
 fn key(u: &mut Unstructured<'_>) -> Result<&'static str> {
-    u.choose(&["s", "i", "f", "t", "n", "l", "m", "a", "b", "global", "x", "y", "1", "<<", "k-1"]).copied()
+    u.choose(&["s", "i", "f", "t", "n", "l", "m", "a", "b", "global", "x", "y", "1", "<<", "k-1"])
+        .copied()
 }
 
 struct Writer<'u, 'd> {
@@ -163,7 +284,12 @@ impl<'u, 'd> Writer<'u, 'd> {
                 self.out.push_str(word);
             }
             9 => {
-                let word = self.u.choose(&["{{/* c */}}", "{{- /* c */ -}}", "{{ \"{{\" }}", "{{ template \"h\" . }}"])?;
+                let word = self.u.choose(&[
+                    "{{/* c */}}",
+                    "{{- /* c */ -}}",
+                    "{{ \"{{\" }}",
+                    "{{ template \"h\" . }}",
+                ])?;
                 self.out.push_str(word);
             }
             10 if depth == 0 => {
@@ -244,7 +370,11 @@ impl<'u, 'd> Writer<'u, 'd> {
 
     /// A call or an operand, of a type if possible.
     fn command(&mut self, ty: Type, depth: u32) -> Result<()> {
-        if depth < MAX_DEPTH && self.u.ratio(2, 3)? { self.call(depth, false) } else { self.operand(ty) }
+        if depth < MAX_DEPTH && self.u.ratio(2, 3)? {
+            self.call(depth, false)
+        } else {
+            self.operand(ty)
+        }
     }
 
     fn call(&mut self, depth: u32, piped: bool) -> Result<()> {
@@ -301,9 +431,23 @@ impl<'u, 'd> Writer<'u, 'd> {
             Type::Int | Type::Int64 | Type::Uint8 | Type::Uint64 => self.literal(INTS),
             Type::Float64 => self.literal(FLOATS),
             Type::Bool => self.literal(&["true", "false", ".Values.t"]),
-            Type::Map(_) => self.literal(&[".Values.m", "(dict \"a\" 1 \"b\" .Values.m)", ".Values", "(dict)", "."]),
-            Type::List(_) => self.literal(&[".Values.l", "(list 1 \"b\" nil)", "(list)", "(until 5)", "nil"]),
-            Type::Named(_) => self.literal(&["now", "(genCA \"c\" 1)", "(toDate \"2006\" \"2026\")", "nil", "(semver \"1.2.3\")"]),
+            Type::Map(_) => self.literal(&[
+                ".Values.m",
+                "(dict \"a\" 1 \"b\" .Values.m)",
+                ".Values",
+                "(dict)",
+                ".",
+            ]),
+            Type::List(_) => {
+                self.literal(&[".Values.l", "(list 1 \"b\" nil)", "(list)", "(until 5)", "nil"])
+            }
+            Type::Named(_) => self.literal(&[
+                "now",
+                "(genCA \"c\" 1)",
+                "(toDate \"2006\" \"2026\")",
+                "nil",
+                "(semver \"1.2.3\")",
+            ]),
             _ => self.anything(),
         }
     }

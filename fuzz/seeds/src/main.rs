@@ -25,7 +25,10 @@ fn main() -> Outcome<()> {
     seeds.write("yaml_read", &seeds.yaml(&charts)?)?;
     seeds.write("manifest", &goldens(&cases))?;
     seeds.write("chart", &charts.iter().map(|chart| flat(chart)).collect::<Outcome<Vec<_>>>()?)?;
-    seeds.write("archive", &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?)?;
+    seeds.write(
+        "archive",
+        &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?,
+    )?;
     seeds.write("strvals", &lines(&cases)?)?;
     seeds.dictionaries()
 }
@@ -160,9 +163,7 @@ impl Seeds {
 
     /// The words of each language; of templates, all functions besides.
     fn dictionaries(&self) -> Outcome<()> {
-        let words = |name: &str| {
-            fs::read_to_string(self.root.join("fuzz/dictionaries").join(name))
-        };
+        let words = |name: &str| fs::read_to_string(self.root.join("fuzz/dictionaries").join(name));
         let page = fs::read_to_string(self.root.join("docs/functions.md"))?;
         let names = page.lines().filter_map(|line| line.strip_prefix("### "));
         let calls: String = names.map(|name| format!("\"{name} \"\n")).collect();
