@@ -30,11 +30,22 @@ fn main() -> Outcome<()> {
         &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?,
     )?;
     seeds.write("strvals", &lines(&cases)?)?;
+    seeds.write("render_generated", &noise())?;
     seeds.dictionaries()
 }
 
 /// Larger inputs only slow the search down.
 const MAX_SEED: usize = 8 << 10;
+
+/// Bytes of which the generator makes templates: always the same, of all lengths.
+fn noise() -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    (1..=400).map(|length| (0..length * 4).map(|_| byte()).collect()).collect()
+}
 
 /// What helm prints of the cases.
 fn goldens(cases: &[Case]) -> Vec<Vec<u8>> {
