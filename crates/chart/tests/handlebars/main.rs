@@ -6,6 +6,7 @@
 mod example;
 mod functions;
 mod hostile;
+mod page;
 mod soup;
 
 use std::fs;
@@ -95,7 +96,17 @@ fn render_all(files: &[(&str, &str)], budget: Budget) -> Result<Rendered, Render
 
 /// What a notes file makes of a text: nothing is cut or sorted there.
 fn notes(chart: &str, name: &str, text: &str, others: &[(&str, &str)]) -> Result<String, String> {
-    let mut files = vec![("Chart.yaml", chart), ("values.yaml", VALUES), (name, text)];
+    notes_of(chart, VALUES, name, text, others)
+}
+
+fn notes_of(
+    chart: &str,
+    values: &str,
+    name: &str,
+    text: &str,
+    others: &[(&str, &str)],
+) -> Result<String, String> {
+    let mut files = vec![("Chart.yaml", chart), ("values.yaml", values), (name, text)];
     files.push(("config/a.txt", "first\nsecond\n"));
     files.push(("config/b.txt", "b"));
     files.extend(others);
