@@ -29,7 +29,10 @@ fuzz_target!(|data: &[u8]| {
             let document = document.and_then(read);
             if index == 0 {
                 let first = document.as_ref().ok();
-                assert!(exact.is_err() || first.is_none() || exact.as_ref().ok() == first, "{first:?}");
+                assert!(
+                    exact.is_err() || first.is_none() || exact.as_ref().ok() == first,
+                    "{first:?}"
+                );
             }
             if document.is_err() {
                 break;

@@ -51,9 +51,7 @@ fn all_texts(value: &Value, holds: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => holds(text),
         Value::Array(items) => items.iter().all(|item| all_texts(item, holds)),
-        Value::Object(map) => {
-            map.iter().all(|(key, value)| holds(key) && all_texts(value, holds))
-        }
+        Value::Object(map) => map.iter().all(|(key, value)| holds(key) && all_texts(value, holds)),
         _ => true,
     }
 }

@@ -25,13 +25,27 @@ fn main() -> Outcome<()> {
     seeds.write("yaml_read", &seeds.yaml(&charts)?)?;
     seeds.write("manifest", &goldens(&cases))?;
     seeds.write("chart", &charts.iter().map(|chart| flat(chart)).collect::<Outcome<Vec<_>>>()?)?;
-    seeds.write("archive", &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?)?;
+    seeds.write(
+        "archive",
+        &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?,
+    )?;
     seeds.write("strvals", &lines(&cases)?)?;
+    seeds.write("render_generated", &noise())?;
     seeds.dictionaries()
 }
 
 /// Larger inputs only slow the search down.
 const MAX_SEED: usize = 8 << 10;
+
+/// Bytes of which the generator makes templates: always the same, of all lengths.
+fn noise() -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    (1..=400).map(|length| (0..length * 4).map(|_| byte()).collect()).collect()
+}
 
 /// What helm prints of the cases.
 fn goldens(cases: &[Case]) -> Vec<Vec<u8>> {
@@ -160,9 +174,7 @@ impl Seeds {
 
     /// The words of each language; of templates, all functions besides.
     fn dictionaries(&self) -> Outcome<()> {
-        let words = |name: &str| {
-            fs::read_to_string(self.root.join("fuzz/dictionaries").join(name))
-        };
+        let words = |name: &str| fs::read_to_string(self.root.join("fuzz/dictionaries").join(name));
         let page = fs::read_to_string(self.root.join("docs/functions.md"))?;
         let names = page.lines().filter_map(|line| line.strip_prefix("### "));
         let calls: String = names.map(|name| format!("\"{name} \"\n")).collect();
