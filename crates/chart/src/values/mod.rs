@@ -1,6 +1,7 @@
 //! The values templates see: the user's over the parent's over the chart's.
 
 mod coalesce;
+mod defaults;
 mod dependencies;
 mod guard;
 mod schema;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
+pub(crate) use defaults::Defaults;
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -32,7 +34,7 @@ pub fn coalesce(
     profile: Profile,
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
-    let prepared = prepare(&mut heap, chart, values, profile)?;
+    let prepared = prepare(&mut heap, chart, &Defaults::of(chart), values, profile)?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -58,12 +60,13 @@ pub(crate) struct Prepared<'c> {
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
+    defaults: &Defaults,
     values: &Map<String, Value>,
     profile: Profile,
 ) -> Result<Prepared<'c>, RenderError> {
     let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
-    let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
+    let mut root = Node::new(heap, chart, defaults, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
     let guard = guard::Guard::default();
     let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
