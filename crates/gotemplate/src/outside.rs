@@ -18,7 +18,7 @@ pub struct Argument(Inner);
 #[derive(Clone, Debug)]
 enum Inner {
     Value(Value, bool),
-    Literal(Literal),
+    Literal(Literal<'static>),
     Nil,
 }
 
@@ -32,14 +32,14 @@ impl Argument {
     /// A number as it is written in a template: takes the type that the parameter asks for, `int`
     /// or `float64` where none does. `None` if Go has no such literal.
     pub fn number(text: &str) -> Option<Self> {
-        let number = Number::parse(text.to_owned(), Kind::Number).ok()?;
+        let number = Number::parse(text.to_owned().into(), Kind::Number).ok()?;
         Some(Self(Inner::Literal(Literal::Number(number))))
     }
 
     /// A text as it is written in a template.
     pub fn text(text: &str) -> Self {
         let source = crate::fmt::quote_str(text);
-        Self(Inner::Literal(Literal::String(source, text.into())))
+        Self(Inner::Literal(Literal::String(source.into_bytes().into(), text.into())))
     }
 
     /// `true` or `false` as it is written in a template.
@@ -86,7 +86,7 @@ impl TemplateSet {
         }
         // What `call` calls the thing that it cannot call.
         let callee = match args.first() {
-            Some(Argument(Inner::Literal(literal))) => literal.show().to_owned(),
+            Some(Argument(Inner::Literal(literal))) => literal.show().into_owned(),
             _ => "value".to_owned(),
         };
         let mut machine = Machine::new(ctx, self);

@@ -232,7 +232,7 @@ fn is_provenance(name: &str) -> bool {
 
 impl From<RawFile> for File {
     fn from(file: RawFile) -> Self {
-        Self { name: file.name, data: file.data }
+        Self { name: file.name, data: file.data.into() }
     }
 }
 

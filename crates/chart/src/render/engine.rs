@@ -8,7 +8,7 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, hbs, objects, values_type};
-use crate::values::{self, Node, Prepared};
+use crate::values::{self, Defaults, Node, Prepared};
 use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
@@ -17,7 +17,8 @@ const NOTES: &str = "NOTES.txt";
 /// times what the largest public umbrella charts need.
 const MAX_CODE: usize = 64 << 20;
 
-type Sets = HashMap<(Profile, Vec<String>), Arc<Templates>>;
+/// A profile, the names of templates, and what they came to.
+type Sets = Vec<(Profile, Vec<String>, Arc<Templates>)>;
 
 /// The compiled templates of the charts that take part, of both languages.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ pub(super) struct Cache {
     sets: Mutex<Sets>,
     /// `.Files` of each chart, by its address in the tree.
     files: HashMap<usize, Files>,
+    defaults: Defaults,
 }
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
@@ -83,7 +85,7 @@ const MAX_SETS: usize = 32;
 
 impl Cache {
     pub(super) fn of(chart: &Chart) -> Self {
-        let mut cache = Self::default();
+        let mut cache = Self { defaults: Defaults::of(chart), ..Self::default() };
         cache.add_files(chart);
         cache
     }
@@ -95,15 +97,18 @@ impl Cache {
 
     /// The compiled templates of the charts that take part.
     fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
-        let names = sources.iter().map(|source| source.name.clone()).collect();
-        let key = (profile, names);
-        if let Some(set) = self.lock().get(&key) {
-            return Ok(set.clone());
+        let known = self.lock().iter().find_map(|(known, names, set)| {
+            let same = *known == profile && names.iter().eq(sources.iter().map(|s| &s.name));
+            same.then(|| set.clone())
+        });
+        if let Some(set) = known {
+            return Ok(set);
         }
         let set = Arc::new(Templates::compile(sources, profile)?);
         let mut sets = self.lock();
         if sets.len() < MAX_SETS {
-            sets.insert(key, set.clone());
+            let names = sources.iter().map(|source| source.name.clone()).collect();
+            sets.push((profile, names, set.clone()));
         }
         Ok(set)
     }
@@ -123,6 +128,8 @@ fn address(chart: &Chart) -> usize {
 struct Source<'c> {
     /// `parent/charts/sub/templates/a.yaml`
     name: String,
+    /// Slashes in the name.
+    depth: usize,
     text: &'c [u8],
     /// The chart's data, `.`.
     data: usize,
@@ -172,8 +179,9 @@ pub(super) fn render(
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
-    let room = input.budget.memory;
-    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile, room)?;
+    let (given, room) = (input.values, input.budget.memory);
+    let prepared =
+        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
     values::validate(&ctx.heap, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
@@ -221,11 +229,10 @@ fn collect<'c>(
     };
     let root = typed_values(ctx, prepared.values, input.profile);
     add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
     // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
     // last one counts, which the stable order puts first.
     collected.sources.reverse();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     collected.sources.dedup_by(|a, b| a.name == b.name);
     Ok(collected)
 }
@@ -296,8 +303,11 @@ fn add_sources<'c>(
     collected.scopes.push(Scope { data, base_path: format!("{path}/templates") });
     let library = node.chart.is_library();
     let lends = |name: &str| !library || crate::manifest::base_name(name).starts_with('_');
+    let depth = |name: &str| name.bytes().filter(|byte| *byte == b'/').count();
+    let above = depth(path) + 1;
     collected.sources.extend(node.chart.templates.iter().filter(|f| lends(&f.name)).map(|file| {
         Source {
+            depth: above + depth(&file.name),
             name: format!("{path}/{}", file.name),
             text: &file.data,
             data: scope,
@@ -379,10 +389,10 @@ fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
 pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<(), RenderError> {
     let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0_u64);
     let mut collected = Collected::default();
-    let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
+    let root =
+        Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
     every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     cache.set(&collected.sources, profile).map(|_| ())
 }
 

@@ -1,6 +1,7 @@
 //! The values templates see: the user's over the parent's over the chart's.
 
 mod coalesce;
+mod defaults;
 mod dependencies;
 mod guard;
 mod schema;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
+pub(crate) use defaults::Defaults;
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -32,8 +34,8 @@ pub fn coalesce(
     profile: Profile,
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
-    let room = crate::Budget::default().memory;
-    let prepared = prepare(&mut heap, chart, values, profile, room)?;
+    let (defaults, room) = (Defaults::of(chart), crate::Budget::default().memory);
+    let prepared = prepare(&mut heap, chart, &defaults, values, profile, room)?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -59,13 +61,14 @@ pub(crate) struct Prepared<'c> {
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
+    defaults: &Defaults,
     values: &Map<String, Value>,
     profile: Profile,
     room: usize,
 ) -> Result<Prepared<'c>, RenderError> {
     let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
-    let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
+    let mut root = Node::new(heap, chart, defaults, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
     let guard = guard::Guard::new(room);
     let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };

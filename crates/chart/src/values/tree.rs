@@ -2,7 +2,7 @@
 
 use catamaran_gotemplate::{Heap, Map};
 
-use super::tables;
+use super::{Defaults, tables};
 use crate::{Chart, Dependency};
 
 /// One chart of a rendering. Processing dependencies renames, copies and drops
@@ -25,9 +25,10 @@ impl<'c> Node<'c> {
     pub(crate) fn new(
         heap: &mut Heap,
         chart: &'c Chart,
+        kept: &Defaults,
         all_documents: bool,
     ) -> Result<Self, String> {
-        let defaults = tables::load(heap, &chart.values)?;
+        let defaults = kept.load(heap, chart)?;
         if all_documents {
             for document in &chart.more_values {
                 let document = document.as_ref().map_err(|message| {
@@ -37,7 +38,7 @@ impl<'c> Node<'c> {
                 lay_over(heap, defaults, over);
             }
         }
-        let children = chart.dependencies.iter().map(|c| Node::new(heap, c, all_documents));
+        let children = chart.dependencies.iter().map(|c| Node::new(heap, c, kept, all_documents));
         Ok(Self {
             chart,
             name: chart.name().to_owned(),

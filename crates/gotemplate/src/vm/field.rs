@@ -159,7 +159,7 @@ impl Machine<'_> {
     pub(crate) fn method_literal(
         &mut self,
         index: usize,
-        literal: Option<&Literal>,
+        literal: Option<&Literal<'_>>,
     ) -> Result<(), FuncError> {
         let ty = self.method_param(index);
         match literal {
