@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything follows the real `helm`, in one of two [`Profile`]s. What is not
-//! supported is a clear error ([`LoadError::ApiVersion`],
+//! supported is a clear error ([`RenderError::ApiVersion`],
 //! [`RenderError::Unsupported`]), never a wrong manifest.
 //!
 //! A `lookup` whose answer is not in [`Lookups`] ends the rendering with
@@ -28,6 +28,6 @@ pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use manifest::{Hook, Manifest, Rendered};
 pub use profile::Profile;
 pub use render::{
-    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
+    ApiVersions, Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
 };
 pub use values::coalesce;

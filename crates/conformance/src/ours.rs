@@ -82,7 +82,10 @@ fn push(text: &mut String, source: &str, content: &str) {
 fn explain(error: &RenderError, profile: Profile) -> String {
     let text = error.text(profile);
     match error {
-        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. } => text,
+        RenderError::Values(_)
+        | RenderError::Schema(_)
+        | RenderError::ApiVersion(_)
+        | RenderError::Unsupported { .. } => text,
         _ => format!("{text}\n\nUse --debug flag to render out invalid YAML"),
     }
 }

@@ -87,7 +87,7 @@ impl Chart {
             archive::check_kind(path)?;
             archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?
         };
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
@@ -105,7 +105,7 @@ impl Chart {
             Ok(RawFile::new(name, data))
         });
         let files = files.collect::<Result<Vec<_>, LoadError>>()?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Reads a packaged chart from memory.
@@ -116,8 +116,20 @@ impl Chart {
     pub fn load_archive(bytes: &[u8]) -> Result<Self, LoadError> {
         let mut account = Account::default();
         let files = archive::read(bytes, &mut account)?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
+}
+
+/// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
+/// does not know before it looks at anything else, Helm 3 and subcharts take any.
+fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
+    let api_version = metadata::peek_api_version(&files);
+    assemble(files, account, 0).map_err(|error| match api_version {
+        Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
+            LoadError::ApiVersion { version, otherwise: Box::new(error) }
+        }
+        _ => error,
+    })
 }
 
 /// Go's `filepath.Match`; false for a pattern that is none.
@@ -129,8 +141,9 @@ pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
 fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<Chart, LoadError> {
     let mut chart = Chart::default();
     let mut has_metadata = false;
+    let mut nulls = metadata::Nulls::default();
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file)?;
+        metadata::read_into(&mut chart.metadata, &mut nulls, file)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -144,7 +157,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
             "values.yaml" => decode::values_into(&mut chart, &file)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file)?;
+                metadata::read_into(&mut chart.metadata, &mut nulls, &file)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
@@ -164,7 +177,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, &nulls)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);

@@ -1,7 +1,5 @@
 //! `.Capabilities`: what the cluster can do.
 
-use std::collections::BTreeSet;
-
 use crate::Profile;
 
 /// What the cluster can do, as templates see it.
@@ -10,7 +8,44 @@ pub struct Capabilities {
     /// The API server's version.
     pub kube_version: KubeVersion,
     /// `apps/v1` and `apps/v1/Deployment`, as discovery lists them.
-    pub api_versions: BTreeSet<String>,
+    pub api_versions: ApiVersions,
+}
+
+/// API versions in the order in which templates see them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiVersions(Vec<String>);
+
+impl ApiVersions {
+    /// Adds one behind all others, as `--api-versions` does.
+    pub fn insert(&mut self, version: String) {
+        self.0.push(version);
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, String> {
+        self.0.iter()
+    }
+}
+
+impl Extend<String> for ApiVersions {
+    fn extend<I: IntoIterator<Item = String>>(&mut self, versions: I) {
+        self.0.extend(versions);
+    }
+}
+
+impl FromIterator<String> for ApiVersions {
+    fn from_iter<I: IntoIterator<Item = String>>(versions: I) -> Self {
+        Self(versions.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a ApiVersions {
+    type Item = &'a String;
+    type IntoIter = std::slice::Iter<'a, String>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 /// The version of Kubernetes.
@@ -85,15 +120,15 @@ impl Capabilities {
     }
 }
 
-/// The group versions of client-go's scheme and of apiextensions, and the
+/// The group versions of client-go's scheme and of apiextensions, in Helm's order, and the
 /// profile that has them (`None`: both). No kinds: offline,
 /// `.Capabilities.APIVersions.Has "apps/v1/Deployment"` is false.
 const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
+    ("v1", None),
     ("admissionregistration.k8s.io/v1", None),
     ("admissionregistration.k8s.io/v1alpha1", None),
     ("admissionregistration.k8s.io/v1beta1", None),
-    ("apiextensions.k8s.io/v1", None),
-    ("apiextensions.k8s.io/v1beta1", None),
+    ("internal.apiserver.k8s.io/v1alpha1", None),
     ("apps/v1", None),
     ("apps/v1beta1", None),
     ("apps/v1beta2", None),
@@ -109,11 +144,11 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("batch/v1", None),
     ("batch/v1beta1", None),
     ("certificates.k8s.io/v1", None),
-    ("certificates.k8s.io/v1alpha1", None),
     ("certificates.k8s.io/v1beta1", None),
-    ("coordination.k8s.io/v1", None),
+    ("certificates.k8s.io/v1alpha1", None),
     ("coordination.k8s.io/v1alpha2", None),
     ("coordination.k8s.io/v1beta1", None),
+    ("coordination.k8s.io/v1", None),
     ("discovery.k8s.io/v1", None),
     ("discovery.k8s.io/v1beta1", None),
     ("events.k8s.io/v1", None),
@@ -123,7 +158,6 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("flowcontrol.apiserver.k8s.io/v1beta1", None),
     ("flowcontrol.apiserver.k8s.io/v1beta2", None),
     ("flowcontrol.apiserver.k8s.io/v1beta3", None),
-    ("internal.apiserver.k8s.io/v1alpha1", None),
     ("lifecycle.k8s.io/v1alpha1", Some(Profile::Helm43)),
     ("networking.k8s.io/v1", None),
     ("networking.k8s.io/v1alpha1", Some(Profile::Helm318)),
@@ -134,21 +168,22 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("policy/v1", None),
     ("policy/v1beta1", None),
     ("rbac.authorization.k8s.io/v1", None),
-    ("rbac.authorization.k8s.io/v1alpha1", None),
     ("rbac.authorization.k8s.io/v1beta1", None),
+    ("rbac.authorization.k8s.io/v1alpha1", None),
     ("resource.k8s.io/v1", Some(Profile::Helm43)),
-    ("resource.k8s.io/v1alpha3", None),
-    ("resource.k8s.io/v1beta1", None),
     ("resource.k8s.io/v1beta2", None),
-    ("scheduling.k8s.io/v1", None),
-    ("scheduling.k8s.io/v1alpha1", Some(Profile::Helm318)),
+    ("resource.k8s.io/v1beta1", None),
+    ("resource.k8s.io/v1alpha3", None),
     ("scheduling.k8s.io/v1alpha3", Some(Profile::Helm43)),
+    ("scheduling.k8s.io/v1alpha1", Some(Profile::Helm318)),
     ("scheduling.k8s.io/v1beta1", None),
+    ("scheduling.k8s.io/v1", None),
+    ("storage.k8s.io/v1beta1", None),
     ("storage.k8s.io/v1", None),
     ("storage.k8s.io/v1alpha1", None),
-    ("storage.k8s.io/v1beta1", None),
     ("storagemigration.k8s.io/v1", Some(Profile::Helm43)),
-    ("storagemigration.k8s.io/v1alpha1", Some(Profile::Helm318)),
     ("storagemigration.k8s.io/v1beta1", Some(Profile::Helm43)),
-    ("v1", None),
+    ("storagemigration.k8s.io/v1alpha1", Some(Profile::Helm318)),
+    ("apiextensions.k8s.io/v1beta1", None),
+    ("apiextensions.k8s.io/v1", None),
 ];

@@ -11,7 +11,7 @@ mod objects;
 mod standalone;
 mod values_type;
 
-pub use capabilities::{Capabilities, KubeVersion};
+pub use capabilities::{ApiVersions, Capabilities, KubeVersion};
 pub use catamaran_gotemplate::Budget;
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
 pub use standalone::standalone;

@@ -273,8 +273,7 @@ fn kube_git_version(ctx: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value
 fn has_version(ctx: &mut Ctx, set: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let wanted: Option<&Str> = args.first().and_then(Value::as_str);
     let has = set.as_list().is_some_and(|list| {
-        // The set is sorted: it comes from one.
-        ctx.heap.items(list).binary_search_by(|item| item.as_str().cmp(&wanted)).is_ok()
+        ctx.heap.items(list).iter().any(|item| item.as_str() == wanted)
     });
     Ok(Value::Bool(has))
 }

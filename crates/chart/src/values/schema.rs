@@ -70,15 +70,27 @@ fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String
                 file: format!("{chart}/values.schema.json"),
             });
         }
+        Err(CompileError::ValidationError { url, src }) => {
+            let ErrorKind::Schema { url: meta } = src.kind else {
+                return Ok(Err(format!("{url:?} is not valid against metaschema")));
+            };
+            return Ok(Err(format!(
+                "{url:?} is not valid against metaschema: jsonschema validation failed with {}\n{}",
+                quote(&format!("{}#", meta.trim_end_matches('#'))),
+                tree(&src)
+            )));
+        }
         Err(error) => return Ok(Err(error.to_string())),
     };
-    Ok(schemas.validate(values, index).map_err(|error| {
-        let mut text = String::new();
-        show(&error, 0, &mut text);
-        // The first line only names the schema's location; Helm cuts it.
-        let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
-        format!("{text}\n")
-    }))
+    let result = schemas.validate(values, index);
+    Ok(result.map_err(|error| format!("{}\n", tree(&error))))
+}
+
+/// All errors, without the first line, which only names the schema's location; Helm cuts it.
+fn tree(error: &ValidationError<'_, '_>) -> String {
+    let mut text = String::new();
+    show(error, None, 0, &mut text);
+    text.split_once('\n').map_or(text.clone(), |(_, rest)| rest.to_owned())
 }
 
 /// Helm would fetch whatever a chart names; we never do. An unknown URN
@@ -92,24 +104,113 @@ impl UrlLoader for NoRemote {
 }
 
 /// One line for each error, indented below the one it explains.
-fn show(error: &ValidationError<'_, '_>, indent: usize, text: &mut String) {
+fn show(
+    error: &ValidationError<'_, '_>,
+    parent: Option<&ValidationError<'_, '_>>,
+    mut indent: usize,
+    text: &mut String,
+) {
+    for (at, words) in parent.map_or_else(Vec::new, |parent| left_out(parent, error)) {
+        line(text, indent, &at, words);
+        indent += 1;
+    }
     let skipped = error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
-    if !skipped {
-        if indent > 0 {
-            text.push('\n');
-            text.push_str(&"  ".repeat(indent - 1));
-            text.push_str("- ");
-        }
-        if !matches!(error.kind, ErrorKind::Schema { .. }) {
-            let at = quote(&error.instance_location.to_string());
-            for part in ["at ", &at, ": ", &words(&error.kind)] {
-                text.push_str(part);
-            }
-        }
+    if matches!(error.kind, ErrorKind::Schema { .. }) {
+        bullet(text, indent);
+    } else if !skipped {
+        line(text, indent, &error.instance_location.to_string(), &words(&error.kind));
     }
     for cause in &error.causes {
-        show(cause, if skipped { indent } else { indent + 1 }, text);
+        show(cause, Some(error), if skipped { indent } else { indent + 1 }, text);
     }
+}
+
+fn bullet(text: &mut String, indent: usize) {
+    if indent > 0 {
+        text.push('\n');
+        text.push_str(&"  ".repeat(indent - 1));
+        text.push_str("- ");
+    }
+}
+
+fn line(text: &mut String, indent: usize, at: &str, words: &str) {
+    bullet(text, indent);
+    for part in ["at ", &quote(at), ": ", words] {
+        text.push_str(part);
+    }
+}
+
+/// The crate leaves an `allOf`, `anyOf` or `oneOf` out that has one cause alone; Helm tells it. It
+/// shows in the location of the schema: what lies between that of the parent and the error's own.
+/// Gives the place in the values, and the words.
+fn left_out(
+    parent: &ValidationError<'_, '_>,
+    error: &ValidationError<'_, '_>,
+) -> Vec<(String, &'static str)> {
+    let (base, told) = match &parent.kind {
+        ErrorKind::Reference { url, .. } => (*url, false),
+        ErrorKind::AllOf | ErrorKind::AnyOf | ErrorKind::OneOf(_) => (parent.schema_url, true),
+        _ => (parent.schema_url, false),
+    };
+    let Some(way) = error.schema_url.strip_prefix(base) else { return Vec::new() };
+    let way: Vec<&str> = way.trim_start_matches(['#', '/']).split('/').collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(keyword) = way.get(at) {
+        let is_number = way.get(at + 1).is_some_and(|next| next.parse::<usize>().is_ok());
+        let words = match *keyword {
+            "allOf" => "'allOf' failed",
+            "anyOf" => "'anyOf' failed",
+            "oneOf" => "'oneOf' failed, none matched",
+            _ => "",
+        };
+        if !words.is_empty() && is_number {
+            if at > 0 || !told {
+                let deeper = steps_into_values(way.get(at + 2..).unwrap_or_default());
+                found.push((above(&error.instance_location.to_string(), deeper), words));
+            }
+            at += 2;
+        } else {
+            at += if has_name(keyword) || is_number { 2 } else { 1 };
+        }
+    }
+    found
+}
+
+/// Keywords behind which the name of a property or pattern stands.
+fn has_name(keyword: &str) -> bool {
+    matches!(keyword, "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions")
+}
+
+/// How many of the steps through a schema are steps into the values.
+fn steps_into_values(way: &[&str]) -> usize {
+    let (mut count, mut at) = (0, 0);
+    while let Some(keyword) = way.get(at) {
+        let is_number = way.get(at + 1).is_some_and(|next| next.parse::<usize>().is_ok());
+        count += usize::from(matches!(
+            *keyword,
+            "properties"
+                | "patternProperties"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "items"
+                | "prefixItems"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+        ));
+        at += if has_name(keyword) || is_number { 2 } else { 1 };
+    }
+    count
+}
+
+/// A location some levels further up.
+fn above(location: &str, levels: usize) -> String {
+    let mut location = location;
+    for _ in 0..levels {
+        location = location.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    location.to_owned()
 }
 
 /// Helm's words for an error.
