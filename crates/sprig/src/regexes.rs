@@ -298,10 +298,16 @@ fn expand(
         let group = if let Ok(number) = name.parse::<usize>() {
             found.get(number)
         } else {
-            let named = |wanted: &str| regex.capture_names().flatten().any(|known| known == wanted);
-            let renamed = format!("_{name}");
-            let known = [name, renamed.as_str()].into_iter().find(|wanted| named(wanted));
-            known.and_then(|name| found.name(name))
+            // The first of several groups of that name that has found something.
+            let is_it = |known: &str| {
+                let known = known.split("..").next().unwrap_or_default();
+                known == name || known.strip_prefix('_') == Some(name)
+            };
+            regex
+                .capture_names()
+                .enumerate()
+                .filter(|(_, known)| known.is_some_and(is_it))
+                .find_map(|(at, _)| found.get(at))
         };
         out.extend_from_slice(group.map(|group| group.as_bytes()).unwrap_or_default());
     }

@@ -132,7 +132,7 @@ impl Chart {
                 error => error,
             });
         };
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
@@ -150,7 +150,7 @@ impl Chart {
             Ok(RawFile::new(name, data))
         });
         let files = files.collect::<Result<Vec<_>, LoadError>>()?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Reads a packaged chart from memory.
@@ -162,8 +162,20 @@ impl Chart {
         let mut account = Account::new();
         account.give(bytes.len() as u64);
         let files = archive::read(bytes, &mut account)?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
+}
+
+/// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
+/// does not know before it looks at anything else, Helm 3 and subcharts take any.
+fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
+    let api_version = metadata::peek_api_version(&files);
+    assemble(files, account, 0).map_err(|error| match api_version {
+        Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
+            LoadError::ApiVersion { version, otherwise: Box::new(error) }
+        }
+        _ => error,
+    })
 }
 
 /// Go's `filepath.Match`; false for a pattern that is none.
@@ -175,8 +187,9 @@ pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
 fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<Chart, LoadError> {
     let mut chart = Chart::default();
     let mut has_metadata = false;
+    let mut nulls = metadata::Nulls::default();
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file, &mut account.room)?;
+        metadata::read_into(&mut chart.metadata, &mut nulls, file, &mut account.room)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -190,7 +203,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
             "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file, &mut account.room)?;
+                metadata::read_into(&mut chart.metadata, &mut nulls, &file, &mut account.room)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
@@ -210,7 +223,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, &nulls)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);

@@ -178,6 +178,10 @@ pub(super) fn render(
     cache: &Cache,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
+    let api_version = chart.metadata.api_version.as_str();
+    if input.profile == Profile::Helm43 && !matches!(api_version, "v1" | "v2") {
+        return Err(RenderError::ApiVersion(api_version.to_owned()));
+    }
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let (given, room) = (input.values, input.budget.memory);
     let prepared =
@@ -205,7 +209,8 @@ pub(super) fn render(
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
     let kube_version = &input.capabilities.kube_version;
-    if constraint.is_empty() || values::compatible(constraint, kube_version.shown()) {
+    let shown = kube_version.shown();
+    if constraint.is_empty() || values::compatible(constraint, shown, input.profile) {
         return Ok(());
     }
     let version = &kube_version.version;
@@ -382,7 +387,11 @@ fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
 
 /// `parent/charts/sub`
 fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
-    parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name))
+    let Some(parent) = parent else { return node.name.clone() };
+    match (&node.parent_before_alias, parent.rsplit_once('/')) {
+        (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", node.name),
+        _ => format!("{parent}/charts/{}", node.name),
+    }
 }
 
 /// Parses the templates of all charts, as if every one took part.

@@ -141,6 +141,7 @@ fn build(profile: Profile) -> Arc<Functions> {
         for name in SINCE_HELM_4 {
             functions.remove(name);
         }
+        functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
     }
     functions.extend([
         // Known to Sprig's family, but their texts are marked here.

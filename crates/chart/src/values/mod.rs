@@ -12,7 +12,7 @@ mod tree;
 mod user;
 
 use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
-use catamaran_sprig::semver::{Constraint, Version};
+use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
@@ -43,9 +43,13 @@ pub fn coalesce(
 }
 
 /// Whether a version meets a constraint; false where either is none.
-pub(crate) fn compatible(constraint: &str, version: &str) -> bool {
+pub(crate) fn compatible(constraint: &str, version: &str, profile: Profile) -> bool {
+    let edition = match profile {
+        Profile::Helm318 => Edition::Helm3,
+        Profile::Helm43 => Edition::Helm4,
+    };
     match (Constraint::parse(constraint), Version::parse(version)) {
-        (Ok(constraint), Ok(version)) => constraint.check(&version),
+        (Ok(constraint), Ok(version)) => constraint.check_in(&version, edition),
         _ => false,
     }
 }

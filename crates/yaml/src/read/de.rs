@@ -122,7 +122,10 @@ impl NodeDeserializer<'_, '_> {
             }
             _ => visitor.visit_unit(),
         };
-        result.map_err(|error| reader.place(id, error))
+        result.map_err(|error| {
+            let error = if id == 0 { reader.first(error) } else { error };
+            reader.place(id, error)
+        })
     }
 
     fn is_scalar(&self) -> bool {
