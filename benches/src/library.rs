@@ -79,7 +79,7 @@ fn render(chart: &CompiledChart, values: &Map<String, Value>) -> Result<()> {
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 1,
+        seed: 1_u64.into(),
         budget: Budget::default(),
     });
     black_box(rendered.map_err(|error| anyhow!(error.text(profile)))?);

@@ -48,7 +48,7 @@ fn render(chart: &CompiledChart) -> Result<(), RenderError> {
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 1,
+        seed: 1.into(),
         budget: Budget::default(),
     })?;
     std::hint::black_box(rendered);

@@ -226,6 +226,12 @@ impl Meter {
         Err(FuncError::budget(ErrorKind::Memory, text))
     }
 
+    /// Uses up what is left of the memory, so that whoever looks next ends the rendering; for where no
+    /// error of the budget's can be returned.
+    pub fn overdraw(&mut self) {
+        self.kept = usize::MAX;
+    }
+
     fn held(&self) -> usize {
         self.strings.saturating_add(self.kept)
     }

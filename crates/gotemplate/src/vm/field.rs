@@ -159,7 +159,7 @@ impl Machine<'_> {
     pub(crate) fn method_literal(
         &mut self,
         index: usize,
-        literal: Option<&Literal>,
+        literal: Option<&Literal<'_>>,
     ) -> Result<(), FuncError> {
         let ty = self.method_param(index);
         match literal {
@@ -189,6 +189,7 @@ impl Machine<'_> {
             let ty = method.params.get(args).copied().or(method.variadic).unwrap_or(Type::Any);
             self.check(base + args, ty)?;
         }
+        self.charge_arguments(base)?;
         let args = self.stack.get(base..).unwrap_or_default();
         let result = (method.call)(self.ctx, &receiver, args);
         self.truncate(base);

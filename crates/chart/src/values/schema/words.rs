@@ -1,119 +1,14 @@
-//! values.schema.json.
-//!
-//! The validator is by the author of the one in Helm; where their words
-//! differ, Helm's are printed.
+//! Helm's words for what breaks a schema.
 
-use std::error::Error;
-
-use boon::{CompileError, Compiler, Draft, ErrorKind, Schemas, UrlLoader, ValidationError};
-use catamaran_gotemplate::{Heap, Map, Value as GoValue};
+use boon::ErrorKind;
+use catamaran_sprig::{check_regex, check_time, check_url};
 use catamaran_yaml::go_float;
 use serde_json::{Number, Value};
 
-use super::plain;
-use super::tree::Node;
-use crate::RenderError;
-
-/// Where Helm says a schema lies; references are relative to it.
-const LOCATION: &str = "file:///values.schema.json";
-
-/// Validates a chart's values and its subcharts'; faults are collected in
-/// Helm's words.
-pub(super) fn validate(
-    heap: &Heap,
-    chart: &Node<'_>,
-    values: Map,
-    faults: &mut String,
-) -> Result<(), RenderError> {
-    if let Some(schema) = &chart.chart.schema {
-        let values = plain(heap, values)?;
-        if let Err(fault) = check(schema, &values, &chart.name)? {
-            faults.push_str(&chart.name);
-            faults.push_str(":\n");
-            faults.push_str(&fault);
-        }
-    }
-    for child in &chart.children {
-        match heap.get(values, child.name.as_str()) {
-            None | Some(GoValue::Nil) => {}
-            Some(GoValue::Map(values)) => validate(heap, child, *values, faults)?,
-            Some(other) => {
-                let (name, kind) = (&child.name, heap.type_name(other));
-                let fault = format!(
-                    "{name}:\ninvalid type for values: expected object (map), got {kind}\n"
-                );
-                faults.push_str(&fault);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// `Err` inside is a fault of the values, or of the schema.
-fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String>, RenderError> {
-    let schema: Value = match serde_json::from_slice(schema) {
-        Ok(schema) => schema,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    let mut compiler = Compiler::new();
-    compiler.set_default_draft(Draft::V2020_12);
-    compiler.use_loader(Box::new(NoRemote));
-    if let Err(error) = compiler.add_resource(LOCATION, schema) {
-        return Ok(Err(error.to_string()));
-    }
-    let mut schemas = Schemas::new();
-    let index = match compiler.compile(LOCATION, &mut schemas) {
-        Ok(index) => index,
-        Err(CompileError::LoadUrlError { url, .. }) => {
-            return Err(RenderError::Unsupported {
-                what: format!("a reference to another document ({url})"),
-                file: format!("{chart}/values.schema.json"),
-            });
-        }
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    Ok(schemas.validate(values, index).map_err(|error| {
-        let mut text = String::new();
-        show(&error, 0, &mut text);
-        // The first line only names the schema's location; Helm cuts it.
-        let text = text.split_once('\n').map_or(text.as_str(), |(_, rest)| rest);
-        format!("{text}\n")
-    }))
-}
-
-/// Helm would fetch whatever a chart names; we never do. An unknown URN
-/// accepts everything, as in Helm.
-struct NoRemote;
-
-impl UrlLoader for NoRemote {
-    fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
-        if url.starts_with("urn:") { Ok(Value::Bool(true)) } else { Err("not fetched".into()) }
-    }
-}
-
-/// One line for each error, indented below the one it explains.
-fn show(error: &ValidationError<'_, '_>, indent: usize, text: &mut String) {
-    let skipped = error.causes.len() == 1 && matches!(error.kind, ErrorKind::Reference { .. });
-    if !skipped {
-        if indent > 0 {
-            text.push('\n');
-            text.push_str(&"  ".repeat(indent - 1));
-            text.push_str("- ");
-        }
-        if !matches!(error.kind, ErrorKind::Schema { .. }) {
-            let at = quote(&error.instance_location.to_string());
-            for part in ["at ", &at, ": ", &words(&error.kind)] {
-                text.push_str(part);
-            }
-        }
-    }
-    for cause in &error.causes {
-        show(cause, if skipped { indent } else { indent + 1 }, text);
-    }
-}
-
 /// Helm's words for an error.
-fn words(kind: &ErrorKind<'_, '_>) -> String {
+///
+/// `pattern` is what a text was held against, as the schema has it.
+pub(super) fn words(kind: &ErrorKind<'_, '_>, pattern: Option<&str>) -> String {
     match kind {
         ErrorKind::Not => "'not' failed".into(),
         ErrorKind::AllOf => "'allOf' failed".into(),
@@ -128,7 +23,9 @@ fn words(kind: &ErrorKind<'_, '_>) -> String {
         ErrorKind::Const { want } if is_compound(want) => "'const' failed".into(),
         ErrorKind::Const { want } => format!("value must be {}", display(want)),
         ErrorKind::Format { got, want, err } => {
-            format!("{} is not valid {want}: {err}", display(got))
+            let fault = got.as_str().and_then(|text| format_fault(want, text));
+            let fault = fault.unwrap_or_else(|| err.to_string());
+            format!("{} is not valid {want}: {fault}", display(got))
         }
         ErrorKind::PropertyName { prop } => format!("invalid propertyName {}", quote(prop)),
         ErrorKind::AdditionalProperties { got } => {
@@ -146,11 +43,39 @@ fn words(kind: &ErrorKind<'_, '_>) -> String {
             format!("properties {missing} required, if {} exists", quote(prop))
         }
         ErrorKind::Pattern { got, want } => {
-            format!("{} does not match pattern {}", quote(got), quote(want))
+            format!("{} does not match pattern {}", quote(got), quote(pattern.unwrap_or(want)))
         }
         ErrorKind::ContentSchema => "'contentSchema' failed".into(),
         other => bounds(other).unwrap_or_else(|| other.to_string()),
     }
+}
+
+/// What Helm's validator has against a text of a format, where the words differ.
+fn format_fault(format: &str, text: &str) -> Option<String> {
+    match format {
+        "date" => check_time("2006-01-02", text).err(),
+        "regex" => check_regex(text).err(),
+        "uri" | "iri" => Some(check_url(text).err().unwrap_or_else(|| "relative url".to_owned())),
+        "ipv4" => ipv4_fault(text),
+        "ipv6" if !text.contains(':') => Some("missing colon".to_owned()),
+        "json-pointer" if !text.starts_with('/') => Some("not starting with /".to_owned()),
+        _ => None,
+    }
+}
+
+fn ipv4_fault(text: &str) -> Option<String> {
+    let groups: Vec<&str> = text.split('.').collect();
+    if groups.len() != 4 {
+        return Some("expected four decimals".to_owned());
+    }
+    groups.into_iter().find_map(|group| match group.parse::<u8>() {
+        _ if group.len() > 1 && group.starts_with('0') => Some("leading zeros".to_owned()),
+        Ok(_) => None,
+        Err(_) if !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some("decimal must be between 0 and 255".to_owned())
+        }
+        Err(_) => Some(format!("strconv.Atoi: parsing {group:?}: invalid syntax")),
+    })
 }
 
 /// Errors that name a number that was found and one that is wanted.
@@ -226,9 +151,15 @@ fn display(value: &Value) -> String {
     }
 }
 
-/// Helm prints these in English: digits in groups of three.
+/// Helm prints these in English: digits in groups of three, powers of ten by small digits.
 fn float(number: &Number) -> String {
-    grouped(&go_float(number.as_f64().unwrap_or_default()))
+    let text = catamaran_gotemplate::fmt::float(number.as_f64().unwrap_or_default());
+    let Some((digits, power)) = text.split_once('e') else { return grouped(&text) };
+    let small = |c: char| match c {
+        '-' => Some('⁻'),
+        c => c.to_digit(10).and_then(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize)),
+    };
+    format!("{digits}×10{}", power.chars().filter_map(small).collect::<String>())
 }
 
 fn grouped(number: &str) -> String {
@@ -250,7 +181,7 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Go's `%q` in single quotes.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let quoted = catamaran_gotemplate::fmt::quote(&text.into());
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
     format!("'{}'", inner.replace("\\\"", "\"").replace('\'', "\\'"))
