@@ -24,6 +24,7 @@ fn main() -> Outcome<()> {
     seeds.write("render_handlebars", &texts(&charts, "hbs")?)?;
     seeds.write("yaml_read", &seeds.yaml(&charts)?)?;
     seeds.write("manifest", &goldens(&cases))?;
+    seeds.write("yaml_outline", &documents(&cases))?;
     seeds.write("chart", &charts.iter().map(|chart| flat(chart)).collect::<Outcome<Vec<_>>>()?)?;
     seeds.write(
         "archive",
@@ -55,6 +56,15 @@ fn goldens(cases: &[Case]) -> Vec<Vec<u8>> {
         Answer::Error(_) => None,
     };
     answers.filter_map(output).collect()
+}
+
+/// The documents of what helm prints.
+fn documents(cases: &[Case]) -> Vec<Vec<u8>> {
+    let split = |text: Vec<u8>| {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.split("---\n").map(|document| document.as_bytes().to_vec()).collect::<Vec<_>>()
+    };
+    goldens(cases).into_iter().flat_map(split).collect()
 }
 
 /// What the cases set on the command line, and lines of all that the grammar has.
@@ -185,6 +195,7 @@ impl Seeds {
             ("render_handlebars", &(words("handlebars.dict")? + &calls)),
             ("chart", &(template.clone() + &yaml + &words("chart.dict")?)),
             ("yaml_read", &yaml),
+            ("yaml_outline", &yaml),
             ("manifest", &(yaml.clone() + &words("chart.dict")?)),
             ("strvals", &words("strvals.dict")?),
         ] {
