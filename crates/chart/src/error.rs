@@ -170,6 +170,18 @@ pub enum RenderError {
         "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
     )]
     Schema(String),
+    /// Chart.yaml says something of ours that means nothing.
+    #[error("annotation {name} of chart {chart} must be {expected}, not {value:?}")]
+    Annotation {
+        /// The chart.
+        chart: String,
+        /// The annotation.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A template does not parse.
     #[error("{text}")]
     Parse {

@@ -20,6 +20,7 @@ mod gojson;
 pub mod load;
 pub mod manifest;
 mod profile;
+pub mod reference;
 pub mod render;
 pub mod values;
 
@@ -28,6 +29,7 @@ pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use manifest::{Hook, Manifest, Rendered};
 pub use profile::Profile;
 pub use render::{
-    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
+    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, RandomSeed, ReleaseFacts,
+    RenderInput, fresh_seed,
 };
 pub use values::coalesce;

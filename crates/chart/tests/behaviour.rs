@@ -68,7 +68,7 @@ fn render_with(
         profile: Profile::Helm318,
         lookups,
         clock: UNIX_EPOCH,
-        seed: 7,
+        seed: 7.into(),
         budget,
     })
 }

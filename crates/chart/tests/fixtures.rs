@@ -95,7 +95,7 @@ fn render(asked: &Asked, folder: &Path, profile: Profile) -> Result<Rendered, St
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 0,
+        seed: 0.into(),
         budget: Budget::default(),
     };
     chart.render(&input).map_err(|error| error.text(profile))

@@ -9,7 +9,7 @@ use catamaran_gotemplate::Ctx;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::args::{Outcome, bytes, string};
+use crate::args::{Outcome, announce, bytes, string};
 
 /// Go's decoder does not mind bits that are left over in the last character.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -18,28 +18,48 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 items! {
-    /// In base 64.
-    "b64enc"(String) => |ctx, args| string(ctx, STANDARD.encode(bytes(args, 0)));
-    /// From base 64; what is none gives the text of the error.
+    /// The text in base 64.
+    sprig "TEXT -> string", r#"{{ b64enc "secret" }}"# => "c2VjcmV0";
+    "b64enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        string(ctx, STANDARD.encode(bytes(args, 0)))
+    };
+    /// The text that was encoded in base 64; what is none gives the text of the error.
+    sprig "TEXT -> string", r#"{{ b64dec "c2VjcmV0" }}"# => "secret";
     "b64dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_scan(bytes(args, 0).len().saturating_mul(2))?;
         let decoded = from_base64(bytes(args, 0)).unwrap_or_else(String::into_bytes);
         string(ctx, decoded)
     };
-    /// In base 32.
-    "b32enc"(String) => |ctx, args| string(ctx, encode32(bytes(args, 0)));
-    /// From base 32; what is none gives the text of the error.
+    /// The text in base 32.
+    sprig "TEXT -> string", r#"{{ b32enc "secret" }}"# => "ONSWG4TFOQ======";
+    "b32enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64)?;
+        string(ctx, encode32(bytes(args, 0)))
+    };
+    /// The text that was encoded in base 32; what is none gives the text of the error.
+    sprig "TEXT -> string", r#"{{ b32dec "ONSWG4TFOQ======" }}"# => "secret";
     "b32dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 * 2)?;
         let decoded = decode32(bytes(args, 0));
         string(ctx, decoded)
     };
     /// The SHA-1 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha1sum "abc" }}"# => "a9993e364706816aba3e25717850c26c9cd0d89d";
     "sha1sum"(String) => |ctx, args| digest::<Sha1>(ctx, bytes(args, 0));
     /// The SHA-256 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha256sum "abc" | trunc 16 }}"# => "ba7816bf8f01cfea";
     "sha256sum"(String) => |ctx, args| digest::<Sha256>(ctx, bytes(args, 0));
     /// The SHA-512 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha512sum "abc" | trunc 16 }}"# => "ddaf35a193617aba";
     "sha512sum"(String) => |ctx, args| digest::<Sha512>(ctx, bytes(args, 0));
     /// The Adler-32 checksum as a decimal number.
+    sprig "TEXT -> string", r#"{{ adler32sum "abc" }}"# => "38600999";
     "adler32sum"(String) => |ctx, args| {
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 / 2)?;
         let (mut a, mut b) = (1_u32, 0_u32);
         for byte in bytes(args, 0) {
             a = (a + u32::from(*byte)) % 65521;
@@ -50,7 +70,7 @@ items! {
 }
 
 fn digest<D: Digest>(ctx: &mut Ctx, data: &[u8]) -> Outcome {
-    ctx.meter.charge_steps(u64::try_from(data.len() / 64).unwrap_or(u64::MAX))?;
+    ctx.meter.charge_steps(data.len() as u64 / 2)?;
     let mut out = String::new();
     for byte in D::digest(data) {
         // Writing to a string cannot fail.

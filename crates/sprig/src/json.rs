@@ -2,7 +2,7 @@
 
 use std::io;
 
-use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Heap, MAX_VALUE_DEPTH, Meter, Value};
 use catamaran_yaml::json_float;
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -30,29 +30,41 @@ pub fn check_json(text: &[u8]) -> Result<(), String> {
 
 items! {
     /// A value as JSON; `""` if it has no JSON form.
+    sprig "VALUE -> string",
+        r#"{{ toJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"\u003cb\u003e"]}"#;
     "toJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, true, false);
     /// As `toJson`; what has no JSON form ends the rendering.
+    sprig "VALUE -> string",
+        r#"{{ mustToJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"\u003cb\u003e"]}"#;
     "mustToJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, true, true);
     /// A value as JSON on several lines, indented by two; `""` if it has no JSON form.
+    sprig "VALUE -> string",
+        r#"{{ toPrettyJson (dict "a" (list 1)) }}"# => "{\n  \"a\": [\n    1\n  ]\n}";
     "toPrettyJson"(Any) => |ctx, args| written(ctx, any(args, 0), true, true, false);
     /// As `toPrettyJson`; what has no JSON form ends the rendering.
+    sprig "VALUE -> string",
+        r#"{{ mustToPrettyJson (dict "a" (list 1)) }}"# => "{\n  \"a\": [\n    1\n  ]\n}";
     "mustToPrettyJson"(Any) => |ctx, args| written(ctx, any(args, 0), true, true, true);
     /// As `mustToJson`, with `<`, `>` and `&` as they are.
+    sprig "VALUE -> string", r#"{{ toRawJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"<b>"]}"#;
     "toRawJson" | "mustToRawJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, false, true);
     /// A map from JSON; an error becomes its key `Error`.
+    sprig "TEXT -> map", r#"{{ (fromJson "{\"a\": [1, 2]}").a }}"# => "[1 2]";
     "fromJson"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
         map_or_error(ctx, value, "")
     };
     /// A list from JSON; an error becomes its only element.
+    helm "TEXT -> list", r#"{{ fromJsonArray "[1, \"b\"]" }}"# => "[1 b]";
     "fromJsonArray"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
         list_or_error(ctx, value, "")
     };
     /// Any value from JSON; an error ends the rendering.
+    sprig "TEXT -> any", r#"{{ mustFromJson "[1, 2]" }}"# => "[1 2]";
     "mustFromJson"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
-        ctx.meter.charge_bytes(0)?;
+        ctx.check_memory()?;
         value.map_err(FuncError::new)
     };
 }
@@ -67,7 +79,7 @@ fn written(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool, must: bool)
 
 fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec<u8>, FuncError> {
     charge_walk(ctx, value)?;
-    let mut out = Vec::new();
+    let mut out = Bounded { out: Vec::new(), room: ctx.meter.bytes_left() / 2 };
     let view = ctx.heap.view(value);
     let written = if pretty {
         let inner = PrettyFormatter::new();
@@ -76,37 +88,62 @@ fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec
         let inner = CompactFormatter;
         view.serialize(&mut Serializer::with_formatter(&mut out, GoFormatter { inner, escape }))
     };
-    written.map_err(|error| FuncError::new(format!("json: {error}")))?;
-    Ok(out)
+    match written {
+        Ok(()) => Ok(out.out),
+        Err(error) if error.is_io() => ctx.meter.exhausted(),
+        Err(error) => Err(FuncError::new(format!("json: {error}"))),
+    }
+}
+
+/// A text that must not become too long.
+struct Bounded {
+    out: Vec<u8>,
+    room: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if self.out.len().saturating_add(part.len()) > self.room {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.out.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Walks over a value that is about to be written: charges what that costs (shared parts every
-/// time), and refuses what JSON cannot hold.
+/// time), and refuses what JSON cannot hold. What is written is bounded where it is.
 pub(crate) fn charge_walk(ctx: &mut Ctx, value: &Value) -> Result<(), FuncError> {
-    let mut waiting = vec![(value.clone(), 0_usize)];
-    while let Some((value, depth)) = waiting.pop() {
-        if depth > MAX_VALUE_DEPTH {
-            return Err(FuncError::new("json: unsupported value: encountered a cycle"));
-        }
-        ctx.meter.charge_steps(8)?;
-        match &value {
-            Value::Float64(number) if !number.is_finite() => {
-                let text = ctx.print(&value)?;
-                return Err(FuncError::new(format!("json: unsupported value: {text}")));
-            }
-            Value::String(text) => ctx.meter.charge_bytes(text.len())?,
-            Value::Bytes(data) => ctx.meter.charge_bytes(data.len())?,
-            Value::List(list) => {
-                waiting.extend(ctx.heap.items(*list).iter().map(|item| (item.clone(), depth + 1)));
-            }
-            Value::Map(map) => {
-                let entries = &ctx.heap.map(*map).entries;
-                waiting.extend(entries.values().map(|item| (item.clone(), depth + 1)));
-            }
-            _ => {}
-        }
+    let Ctx { heap, meter, .. } = ctx;
+    walk(heap, meter, value, 0)
+}
+
+fn walk(heap: &Heap, meter: &mut Meter, value: &Value, depth: usize) -> Result<(), FuncError> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(FuncError::new("json: unsupported value: encountered a cycle"));
     }
-    Ok(())
+    meter.charge_steps(8)?;
+    match value {
+        Value::Float64(number) if !number.is_finite() => {
+            let text = catamaran_gotemplate::fmt::float(*number);
+            Err(FuncError::new(format!("json: unsupported value: {text}")))
+        }
+        // Whoever writes a text looks at it several times.
+        Value::String(text) => meter.charge_steps(text.len() as u64),
+        Value::Bytes(data) => meter.charge_scan(data.len()),
+        Value::List(list) => {
+            heap.items(*list).iter().try_for_each(|item| walk(heap, meter, item, depth + 1))
+        }
+        Value::Map(map) => heap.map(*map).entries.iter().try_for_each(|(key, item)| {
+            meter.charge_steps(key.len() as u64)?;
+            walk(heap, meter, item, depth + 1)
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Go's JSON on top of another layout: its floats, its escapes.

@@ -21,12 +21,16 @@ const MAX_GROUPS: usize = 32;
 
 items! {
     /// A version, with `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`, `.Compare` and more.
+    sprig "TEXT -> version", r#"{{ (semver "v1.2.3-rc.1").Minor }}"# => "2";
     "semver"(String) => |_, args| {
         Version::parse(&chars(args, 0)).map(Value::object).map_err(|error| FuncError::new(error.to_string()))
     };
     /// Whether a version satisfies a constraint.
+    sprig "CONSTRAINT VERSION -> bool", r#"{{ semverCompare ">=1.25-0" "v1.30.2" }}"# => "true";
     "semverCompare"(String, String) => |ctx, args| {
-        ctx.meter.charge_steps(64)?;
+        // Every condition is matched several times.
+        let length = chars(args, 0).len().min(MAX_CONSTRAINT) as u64;
+        ctx.meter.charge_steps(200 + length * 40)?;
         let constraint = Constraint::parse(&chars(args, 0)).map_err(|error| FuncError::new(error.to_string()))?;
         let version = Version::parse(&chars(args, 1)).map_err(|error| FuncError::new(error.to_string()))?;
         Ok(constraint.check(&version).into())
@@ -462,9 +466,11 @@ impl Version {
     #[must_use]
     pub fn incremented(&self, part: usize) -> Self {
         match part {
-            0 => self.next(self.major + 1, 0, 0),
-            1 => self.next(self.major, self.minor + 1, 0),
-            _ if self.prerelease.is_empty() => self.next(self.major, self.minor, self.patch + 1),
+            0 => self.next(self.major.wrapping_add(1), 0, 0),
+            1 => self.next(self.major, self.minor.wrapping_add(1), 0),
+            _ if self.prerelease.is_empty() => {
+                self.next(self.major, self.minor, self.patch.wrapping_add(1))
+            }
             _ => self.next(self.major, self.minor, self.patch),
         }
     }

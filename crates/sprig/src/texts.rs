@@ -1,20 +1,25 @@
 //! Strings as text: cases, words, abbreviations, wrapping.
 
-use catamaran_gotemplate::{Ctx, FuncError};
+use catamaran_gotemplate::{Ctx, FuncError, Value};
 
-use crate::args::{Outcome, any, bytes, chars, int, slice_bounds, string, text};
+use crate::args::{Outcome, announce, any, bytes, chars, int, slice_bounds, string, text};
 use crate::strings::is_space;
 use crate::words;
 
 items! {
-    /// In upper case.
-    "upper"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), upper));
-    /// In lower case.
-    "lower"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), lower));
+    /// The text in upper case.
+    sprig "TEXT -> string", r#"{{ upper "web" }}"# => "WEB";
+    "upper"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, upper));
+    /// The text in lower case.
+    sprig "TEXT -> string", r#"{{ lower "WEB" }}"# => "web";
+    "lower"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, lower));
     /// The first letter of every word in upper case.
-    "title"(String) => |ctx, args| string(ctx, title(&chars(args, 0)));
+    sprig "TEXT -> string", r#"{{ title "hello world" }}"# => "Hello World";
+    "title"(String) => |ctx, args| changed(ctx, args, title);
     /// The first letter of every word in lower case.
+    sprig "TEXT -> string", r#"{{ untitle "Hello World" }}"# => "hello world";
     "untitle"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         let mut at_start = true;
         let out: String = chars(args, 0).chars().map(|c| {
             let changed = if at_start && !is_space(c) { lower(c) } else { c };
@@ -24,7 +29,9 @@ items! {
         string(ctx, out)
     };
     /// Upper case for lower case and the reverse; the first letter of a word becomes upper case.
+    sprig "TEXT -> string", r#"{{ swapcase "Hello World" }}"# => "hELLO wORLD";
     "swapcase"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         let mut after_space = true;
         let out: String = chars(args, 0).chars().map(|c| {
             if c.is_uppercase() {
@@ -41,7 +48,9 @@ items! {
         string(ctx, out)
     };
     /// The first letters of all words.
+    sprig "TEXT -> string", r#"{{ initials "Hello World" }}"# => "HW";
     "initials"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         // Byte by byte, read as Latin-1, as in Helm.
         let mut after_gap = true;
         let out: String = bytes(args, 0).iter().map(|byte| char::from(*byte)).filter(|c| {
@@ -51,31 +60,52 @@ items! {
         }).collect();
         string(ctx, out)
     };
-    /// `CamelCase`
-    "camelcase"(String) => |ctx, args| string(ctx, words::pascal(&chars(args, 0)));
-    /// `snake_case`
-    "snakecase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '_'));
-    /// `kebab-case`
-    "kebabcase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '-'));
+    /// The words, which `_`, `-` and spaces part, as `CamelCase`.
+    sprig "TEXT -> string", r#"{{ camelcase "http_server" }}"# => "HttpServer";
+    "camelcase"(String) => |ctx, args| changed(ctx, args, words::pascal);
+    /// The words as `snake_case`: in lower case with `_` between them.
+    sprig "TEXT -> string", r#"{{ snakecase "HttpServer" }}"# => "http_server";
+    "snakecase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '_'));
+    /// The words as `kebab-case`: in lower case with `-` between them.
+    sprig "TEXT -> string", r#"{{ kebabcase "HttpServer" }}"# => "http-server";
+    "kebabcase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '-'));
     /// Cuts a string to a width, with `...` at the end.
+    sprig "WIDTH TEXT -> string", r#"{{ abbrev 8 "hello world" }}"# => "hello...";
     "abbrev"(Int, String) => |ctx, args| {
         let width = int(args, 0);
         if width < 4 { return Ok(any(args, 1).clone()); }
         abbreviate(ctx, bytes(args, 1), 0, width)
     };
     /// Cuts a string at both ends, with `...` there.
+    sprig "OFFSET WIDTH TEXT -> string",
+        r#"{{ abbrevboth 5 10 "1234 5678 9123" }}"# => "...5678...";
     "abbrevboth"(Int, Int, String) => |ctx, args| {
         let (left, right) = (int(args, 0), int(args, 1));
         if right < 4 || (left > 0 && right < 7) { return Ok(any(args, 2).clone()); }
         abbreviate(ctx, bytes(args, 2), left, right)
     };
     /// Breaks text into lines at spaces; longer words stay whole.
+    sprig "WIDTH TEXT -> string", r#"{{ wrap 5 "one two three" }}"# => "one\ntwo\nthree";
     "wrap"(Int, String) => |ctx, args| wrap(ctx, bytes(args, 1), int(args, 0), b"\n", false);
     /// As `wrap`, with a string between the lines, and longer words are cut.
+    sprig "WIDTH SEPARATOR TEXT -> string",
+        r#"{{ wrapWith 5 "/" "one two 12345678" }}"# => "one/two/12345/678";
     "wrapWith"(Int, String, String) => |ctx, args| {
         let between = if text(args, 1).is_empty() { b"\n" } else { bytes(args, 1) };
         wrap(ctx, bytes(args, 2), int(args, 0), between, true)
     };
+}
+
+/// Changes case letter by letter: a letter may take up to three bytes where it took one, and as many
+/// steps to look up.
+fn charge_letters(ctx: &mut Ctx, length: usize) -> Result<(), FuncError> {
+    announce(ctx, length.saturating_mul(3))?;
+    ctx.meter.charge_steps(length as u64 * 2)
+}
+
+fn changed(ctx: &mut Ctx, args: &[Value], change: impl Fn(&str) -> String) -> Outcome {
+    charge_letters(ctx, text(args, 0).len())?;
+    string(ctx, change(&chars(args, 0)))
 }
 
 fn map_chars(text: &str, change: fn(char) -> char) -> String {
@@ -152,7 +182,8 @@ fn abbreviate(ctx: &mut Ctx, whole: &[u8], offset: i64, width: i64) -> Outcome {
 fn wrap(ctx: &mut Ctx, whole: &[u8], width: i64, between: &[u8], cut: bool) -> Outcome {
     let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);
     let breaks = whole.len() / width.min(whole.len().max(1)) + 1;
-    ctx.meter.charge_bytes(whole.len().saturating_add(breaks.saturating_mul(between.len())))?;
+    announce(ctx, whole.len().saturating_add(breaks.saturating_mul(between.len())))?;
+    ctx.meter.charge_scan(whole.len())?;
     let mut out = Vec::with_capacity(whole.len());
     let mut rest = whole;
     while rest.len() > width {

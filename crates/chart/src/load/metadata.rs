@@ -12,9 +12,13 @@ use crate::gojson::{self, Fields};
 use crate::{Dependency, LoadError, Lock, Maintainer, Metadata};
 
 /// Reads a file over what is there already: requirements.yaml adds to Chart.yaml.
-pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), LoadError> {
+pub(super) fn read_into(
+    metadata: &mut Metadata,
+    file: &RawFile,
+    room: &mut usize,
+) -> Result<(), LoadError> {
     (|| {
-        let value = gojson::parse(&file.data, Numbers::Exact)?;
+        let value = gojson::parse_within(&file.data, Numbers::Exact, room)?;
         let object = gojson::object(value, go_type("Metadata"))?;
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
@@ -107,9 +111,9 @@ fn dependency(item: &Value, parent: Fields<'_>) -> Result<Dependency, String> {
 }
 
 /// Chart.lock or requirements.lock.
-pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
+pub(super) fn read_lock(file: &RawFile, room: &mut usize) -> Result<Lock, LoadError> {
     (|| {
-        let value = gojson::parse(&file.data, Numbers::Exact)?;
+        let value = gojson::parse_within(&file.data, Numbers::Exact, room)?;
         let object = gojson::object(value, go_type("Lock"))?;
         let fields = Fields::new(&object, "Lock", "");
         let items = fields.list("dependencies", "[]*v2.Dependency")?.unwrap_or_default();

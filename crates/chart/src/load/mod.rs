@@ -6,6 +6,7 @@ mod dir;
 mod glob;
 mod ignore;
 mod metadata;
+mod tar_names;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,17 +25,30 @@ pub const MAX_CHART_BYTES: u64 = 100 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// How many files and folders are looked at; links in a circle end here.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 50_000;
+
+/// What an archive may always unpack to, and what it may besides for each byte of its own: what is
+/// packed tighter than any chart is a bomb. Helm has no such limit.
+const FREE_UNPACKED: u64 = 32 << 20;
+const UNPACKED_PER_BYTE: u64 = 8;
 
 /// How much may be read, and how much has been: one account for a chart and
 /// all archives inside it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Account {
     bytes: u64,
     entries: usize,
+    /// Bytes that really came from disk or memory, packed or not.
+    given: u64,
+    /// What YAML files may still take once they are read, in bytes.
+    room: usize,
 }
 
 impl Account {
+    fn new() -> Self {
+        Self { bytes: 0, entries: 0, given: 0, room: catamaran_yaml::MAX_SIZE }
+    }
+
     /// Counts a file or folder, before it is read.
     fn charge(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
         if size > MAX_FILE_BYTES {
@@ -52,8 +66,28 @@ impl Account {
         Ok(())
     }
 
+    /// Counts a file of an archive, before it is unpacked.
+    fn charge_unpacked(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
+        self.charge(name, size)?;
+        let limit = self.unpacked_limit();
+        if self.bytes > limit {
+            return Err(LoadError::ChartTooLarge { limit });
+        }
+        Ok(())
+    }
+
+    /// Notes bytes that really were there.
+    fn give(&mut self, bytes: u64) {
+        self.given = self.given.saturating_add(bytes);
+    }
+
+    fn unpacked_limit(&self) -> u64 {
+        let more = self.given.saturating_mul(UNPACKED_PER_BYTE);
+        FREE_UNPACKED.saturating_add(more).min(MAX_CHART_BYTES)
+    }
+
     fn bytes_left(&self) -> u64 {
-        MAX_CHART_BYTES.saturating_sub(self.bytes)
+        self.unpacked_limit().saturating_sub(self.bytes)
     }
 }
 
@@ -80,12 +114,17 @@ impl Chart {
     ///
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let files = if std::fs::metadata(path).map_err(io)?.is_dir() {
+        let found = std::fs::metadata(path).map_err(io)?;
+        let files = if found.is_dir() {
             dir::read(path, &mut account)?
+        } else if !found.is_file() {
+            // Opening a pipe would wait for somebody to write into it.
+            return Err(LoadError::Irregular(path.to_owned()));
         } else {
             archive::check_kind(path)?;
+            account.give(found.len());
             let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
             // Of an archive Helm 4 says it in other words.
             return assemble(files, &mut account, 0).map_err(|error| match error {
@@ -96,13 +135,32 @@ impl Chart {
         assemble(files, &mut account, 0)
     }
 
+    /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
+    /// which Helm walks one. No `.helmignore` is looked at.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`].
+    pub fn from_files(
+        files: impl IntoIterator<Item = (String, Vec<u8>)>,
+    ) -> Result<Self, LoadError> {
+        let mut account = Account::new();
+        let files = files.into_iter().map(|(name, data)| {
+            account.charge(&name, data.len() as u64)?;
+            Ok(RawFile::new(name, data))
+        });
+        let files = files.collect::<Result<Vec<_>, LoadError>>()?;
+        assemble(files, &mut account, 0)
+    }
+
     /// Reads a packaged chart from memory.
     ///
     /// # Errors
     ///
     /// See [`LoadError`].
     pub fn load_archive(bytes: &[u8]) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
+        account.give(bytes.len() as u64);
         let files = archive::read(bytes, &mut account)?;
         assemble(files, &mut account, 0)
     }
@@ -118,7 +176,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     let mut chart = Chart::default();
     let mut has_metadata = false;
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file)?;
+        metadata::read_into(&mut chart.metadata, file, &mut account.room)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -128,16 +186,16 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     for file in files {
         match file.name.as_str() {
             "Chart.yaml" => {}
-            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file)?),
-            "values.yaml" => decode::values_into(&mut chart, &file)?,
+            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file, &mut account.room)?),
+            "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file)?;
+                metadata::read_into(&mut chart.metadata, &file, &mut account.room)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
             "requirements.lock" => {
-                chart.lock = Some(metadata::read_lock(&file)?);
+                chart.lock = Some(metadata::read_lock(&file, &mut account.room)?);
                 keep_in_v1(&mut chart, file);
             }
             name if name.starts_with("templates/") => chart.templates.push(file.into()),

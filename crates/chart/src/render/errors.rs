@@ -3,7 +3,7 @@
 //! Helm takes Go's text apart again and puts it together in its own way; what
 //! people see depends on how that text can be cut, so the same cuts are made here.
 
-use catamaran_gotemplate::{Error, Place};
+use catamaran_gotemplate::{Error, FuncError, Place};
 
 use super::functions::{MARK_END, MARK_START};
 use crate::error::Position;
@@ -11,6 +11,12 @@ use crate::{Profile, RenderError};
 
 /// A file that does not parse: the position, and what follows the last `: `.
 pub(super) fn parse(file: &str, error: &Error) -> RenderError {
+    if error.kind().is_budget() {
+        return RenderError::Budget {
+            text: error.root_message().to_owned(),
+            at: position(file, error),
+        };
+    }
     let raw = error.to_string();
     let tokens: Vec<&str> = raw.split(": ").collect();
     let text = match tokens.as_slice() {
@@ -19,6 +25,12 @@ pub(super) fn parse(file: &str, error: &Error) -> RenderError {
         _ => format!("parse error in ({file}): {raw}"),
     };
     RenderError::Parse { text, at: position(file, error) }
+}
+
+/// Values that are too large before any template has run.
+pub(super) fn values(chart: &str, error: &FuncError) -> RenderError {
+    let at = Position { file: format!("{chart}/values.yaml"), line: 1, column: 0 };
+    RenderError::Budget { text: error.text().to_owned(), at }
 }
 
 /// A file that failed while it ran.

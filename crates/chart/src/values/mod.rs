@@ -32,7 +32,8 @@ pub fn coalesce(
     profile: Profile,
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
-    let prepared = prepare(&mut heap, chart, values, profile)?;
+    let room = crate::Budget::default().memory;
+    let prepared = prepare(&mut heap, chart, values, profile, room)?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -54,18 +55,19 @@ pub(crate) struct Prepared<'c> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Processes dependencies and merges values, as Helm's install does.
+/// Processes dependencies and merges values, as Helm's install does; they may take `room` bytes.
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
     values: &Map<String, Value>,
     profile: Profile,
+    room: usize,
 ) -> Result<Prepared<'c>, RenderError> {
     let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
     let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
-    let guard = guard::Guard::default();
+    let guard = guard::Guard::new(room);
     let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
     coalescer.dependencies(&mut root, user).map_err(|coalesce::Mismatch(text)| {
         RenderError::Values(match profile {

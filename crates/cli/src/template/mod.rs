@@ -5,7 +5,6 @@ mod output;
 mod usage;
 mod values;
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,8 +13,8 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::render::standalone;
 use catamaran_chart::{
-    Budget, Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
-    RenderInput, Rendered,
+    Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
+    Rendered, fresh_seed,
 };
 
 pub(crate) use args::{TemplateArgs, with_helms_manners};
@@ -74,8 +73,8 @@ fn template(
         profile,
         lookups: &Lookups::offline(),
         clock: SystemTime::now(),
-        seed: RandomState::new().build_hasher().finish(),
-        budget: Budget::default(),
+        seed: fresh_seed(),
+        budget: args.render_limits,
     });
     let rendered = rendered.map_err(|error| explain(&error, profile))?;
     warn(&rendered);
@@ -162,8 +161,7 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    let seed = RandomState::new().build_hasher().finish();
-    Ok(standalone("name-template", text, SystemTime::now(), seed)?)
+    Ok(standalone("name-template", text, SystemTime::now(), fresh_seed())?)
 }
 
 /// A folder or a file; names in repositories and registries are for later.

@@ -35,7 +35,7 @@ pub(crate) enum Op {
     /// Pops a receiver; if it is nothing, so is the result. Else prepares a method call.
     Method { name: Str, args: usize, has_final: bool, skip: Label },
     /// A literal or nil as an argument of the prepared method.
-    MethodLiteral { index: usize, literal: Option<Literal> },
+    MethodLiteral { index: usize, literal: Option<Box<Literal>> },
     /// Checks the top against a parameter of the prepared method.
     MethodCheck(usize),
     /// Calls the prepared method.
@@ -45,7 +45,7 @@ pub(crate) enum Op {
     /// Calls a function on the topmost arguments.
     Call { func: Arc<Func>, args: usize, has_final: bool, cmd: NodeId },
     /// The builtin `call`; the name is the callee's source.
-    CallValue { name: String, args: usize, has_final: bool, cmd: NodeId },
+    CallValue { name: Box<str>, args: usize, has_final: bool, cmd: NodeId },
     /// The top is no `interface {}` any more: the end of a pipeline's command.
     Concrete,
     /// Jumps, keeping the top, if its truth is as given; else drops it.
@@ -84,6 +84,10 @@ pub(crate) struct Instr {
     pub op: Op,
     pub node: NodeId,
 }
+
+/// What one token of a template takes at most, in bytes, once it is compiled: an instruction, a node,
+/// a name. (While its action is being compiled it takes some more.)
+pub(crate) const TOKEN_COST: usize = size_of::<Instr>() + size_of::<Node>() + 40;
 
 /// A node's position and where its printed form stands in [`Template::node_text`].
 #[derive(Clone, Copy, Debug, Default)]

@@ -158,7 +158,7 @@ impl Builder {
                 let at = if args == 0 { node } else { KEEP };
                 let op = if matches!(func.body, Body::Call) {
                     let name = call.args.first().map(|arg| self.shown(arg.node).to_owned());
-                    let name = name.unwrap_or_default();
+                    let name = name.unwrap_or_default().into();
                     Op::CallValue { name, args, has_final, cmd }
                 } else {
                     Op::Call { func: Arc::clone(&func), args, has_final, cmd }
@@ -241,7 +241,7 @@ impl Builder {
             Param::Known(ty) => self.literal(literal, ty, node),
             Param::Base => self.literal(literal, Type::Any, node),
             Param::OfMethod(index) => {
-                let literal = Some(literal.clone());
+                let literal = Some(Box::new(literal.clone()));
                 self.emit(Op::MethodLiteral { index, literal }, node);
             }
         }

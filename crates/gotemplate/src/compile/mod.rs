@@ -5,7 +5,7 @@ mod expr;
 mod literal;
 mod show;
 
-pub(crate) use code::{Instr, KEEP, Label, Op, Slot, Source, Template};
+pub(crate) use code::{Instr, KEEP, Label, Op, Slot, Source, TOKEN_COST, Template};
 pub(crate) use expr::wrong_count_for;
 
 use std::sync::Arc;

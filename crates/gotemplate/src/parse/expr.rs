@@ -48,6 +48,9 @@ impl Parser<'_> {
                 return Ok(());
             }
             let name = variable.string();
+            if self.tree.vars.len() > super::MAX_VARIABLES {
+                return Err(format!("more than {} variables in scope", super::MAX_VARIABLES));
+            }
             self.tree.vars.push(name.clone());
             pipe.decl.push(name);
             if !comma {

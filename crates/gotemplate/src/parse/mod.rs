@@ -5,14 +5,14 @@ mod control;
 mod expr;
 mod lex;
 mod number;
-mod token;
+pub(crate) mod token;
 
 pub(crate) use lex::count_newlines;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::{Builder, Label, Mark, Source, Template};
+use crate::compile::{Builder, Label, Mark, Source, TOKEN_COST, Template};
 use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
@@ -24,15 +24,31 @@ use token::{Kind, Token};
 /// How deep parentheses may nest. Go allows 10000, on a stack that grows.
 const MAX_PARENS: usize = 300;
 
+/// How many variables may be in scope. They are looked for one by one; Go has no limit.
+const MAX_VARIABLES: usize = 1000;
+
+/// How deep blocks may nest: each is a scope of its own to look through. Go has no limit.
+const MAX_BLOCKS: usize = 20_000;
+
 /// What a text gave: its own template and those it defines, each name once.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub main: Arc<Template>,
     pub defined: Vec<Arc<Template>>,
+    /// Bytes that all of it takes, at most.
+    pub size: usize,
 }
 
-/// Parses a text under a name.
-pub(crate) fn parse(name: &Str, text: &[u8], functions: &Arc<Functions>) -> Result<Parsed, Error> {
+/// Parses a text under a name, into no more than so many bytes of code.
+pub(crate) fn parse(
+    name: &Str,
+    text: &[u8],
+    functions: &Arc<Functions>,
+    room: usize,
+) -> Result<Parsed, Error> {
+    if text.len() > room {
+        return Err(Error::too_large(&name.to_str_lossy(), 1));
+    }
     let source = Arc::new(Source { name: name.clone(), text: text.to_vec() });
     let mut lexer = Lexer::new(&source.text);
     lexer.break_keyword = functions.get("break").is_none();
@@ -46,12 +62,20 @@ pub(crate) fn parse(name: &Str, text: &[u8], functions: &Arc<Functions>) -> Resu
         tree: Tree::new(name.to_string(), Goal::Main, functions),
         outer: Vec::new(),
         defined: HashMap::new(),
+        size: text.len(),
+        room,
     };
     let result = parser.run().and_then(|()| parser.add_tree());
-    let main =
-        result.map_err(|message| Error::parse(&name.to_str_lossy(), parser.line, message))?;
+    let main = result.map_err(|message| {
+        let name = name.to_str_lossy();
+        if parser.size > room {
+            return Error::too_large(&name, parser.line);
+        }
+        Error::parse(&name, parser.line, message)
+    })?;
     parser.defined.remove(name);
-    Ok(Parsed { main, defined: parser.defined.into_values().collect() })
+    let size = parser.size;
+    Ok(Parsed { main, defined: parser.defined.into_values().collect(), size })
 }
 
 /// An error's text, without the place.
@@ -70,6 +94,9 @@ struct Parser<'t> {
     /// Those that its definition interrupts.
     outer: Vec<Tree>,
     defined: HashMap<Str, Arc<Template>>,
+    /// Bytes of text and code so far, at most.
+    size: usize,
+    room: usize,
 }
 
 /// Why a template is being parsed.
@@ -150,6 +177,13 @@ impl<'t> Parser<'t> {
         }
         let token = self.lexer.next_token();
         self.line = token.line;
+        if token.kind != Kind::Space {
+            self.size += TOKEN_COST;
+        }
+        if self.size > self.room {
+            // Whoever gets it gives up; the caller tells why.
+            return Token { kind: Kind::Error, ..token };
+        }
         token
     }
 

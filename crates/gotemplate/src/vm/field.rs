@@ -48,6 +48,8 @@ impl Machine<'_> {
             let result = (method.call)(self.ctx, receiver, &[]);
             let value = result.map_err(|error| self.calling(method.name, owner, error))?;
             let iface = value.is_nil();
+            // Reading a field makes nothing that is worth sweeping for.
+            self.check_memory()?;
             return Ok((value, iface));
         }
         match receiver {
@@ -104,7 +106,7 @@ impl Machine<'_> {
 
     /// Pops the receiver of a call with arguments. `false`: there is nothing to call, and nothing
     /// is the result.
-    pub(super) fn prepare_method(
+    pub(crate) fn prepare_method(
         &mut self,
         name: &Str,
         args: usize,
@@ -146,7 +148,7 @@ impl Machine<'_> {
     }
 
     /// The type of a parameter of the method prepared last.
-    pub(super) fn method_param(&self, index: usize) -> Type {
+    pub(crate) fn method_param(&self, index: usize) -> Type {
         let param = self
             .methods
             .last()
@@ -154,7 +156,7 @@ impl Machine<'_> {
         param.unwrap_or(Type::Any)
     }
 
-    pub(super) fn method_literal(
+    pub(crate) fn method_literal(
         &mut self,
         index: usize,
         literal: Option<&Literal>,
@@ -174,7 +176,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn method_call(
+    pub(crate) fn method_call(
         &mut self,
         name: &Str,
         args: usize,
@@ -187,12 +189,13 @@ impl Machine<'_> {
             let ty = method.params.get(args).copied().or(method.variadic).unwrap_or(Type::Any);
             self.check(base + args, ty)?;
         }
+        self.charge_arguments(base)?;
         let args = self.stack.get(base..).unwrap_or_default();
         let result = (method.call)(self.ctx, &receiver, args);
         self.truncate(base);
         let value = result.map_err(|error| self.calling(&name.to_str_lossy(), owner, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 }
 

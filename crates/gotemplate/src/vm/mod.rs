@@ -1,5 +1,6 @@
 //! The machine. All its stacks are on the heap, however deep templates nest.
 
+mod account;
 mod call;
 mod field;
 mod range;
@@ -38,6 +39,10 @@ pub(crate) struct Machine<'a> {
     iters: Vec<Iter>,
     methods: Vec<(&'static Method, Value)>,
     out: Vec<u8>,
+    /// Entries of maps that are being ranged over.
+    ranged: usize,
+    /// Nobody else holds values made since the heap was sealed.
+    alone: bool,
 }
 
 /// A running template.
@@ -67,7 +72,7 @@ struct Capture {
 }
 
 /// What comes after an instruction.
-enum Flow {
+pub(crate) enum Flow {
     Next,
     Jump(usize),
     /// Another frame is on top now, or the same at another place.
@@ -89,21 +94,29 @@ impl<'a> Machine<'a> {
             iters: Vec::new(),
             methods: Vec::new(),
             out: Vec::new(),
+            ranged: 0,
+            alone: false,
         }
     }
 
-    pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Str, Error> {
+    /// Nobody else holds values that were made since the heap was sealed.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Vec<u8>, Error> {
         self.enter(template, data, None, 0, None);
         loop {
             match self.run() {
-                Ok(()) => return Ok(self.out.into()),
+                Ok(()) => return Ok(self.out),
                 Err(error) => self.unwind(error)?,
             }
         }
     }
 
     /// Runs until the outermost frame is done.
-    fn run(&mut self) -> Result<(), FuncError> {
+    pub(crate) fn run(&mut self) -> Result<(), FuncError> {
         while let Some(frame) = self.frames.last() {
             let template = Arc::clone(&frame.template);
             while let Some(instr) = template.code.get(self.pc) {
@@ -123,12 +136,12 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn push(&mut self, value: Value, iface: bool) {
+    pub(crate) fn push(&mut self, value: Value, iface: bool) {
         self.stack.push(value);
         self.ifaces.push(iface);
     }
 
-    fn pop(&mut self) -> (Value, bool) {
+    pub(crate) fn pop(&mut self) -> (Value, bool) {
         let iface = self.ifaces.pop().unwrap_or_default();
         (self.stack.pop().unwrap_or_default(), iface)
     }
@@ -145,7 +158,8 @@ impl<'a> Machine<'a> {
         found.map(Arc::clone)
     }
 
-    fn check_depth(&self) -> Result<(), FuncError> {
+    fn check_depth(&mut self) -> Result<(), FuncError> {
+        self.account()?;
         let limit = self.ctx.meter.budget().depth;
         if self.frames.len() >= limit {
             let text = format!("exceeded the limit of {limit} nested templates");
@@ -190,9 +204,13 @@ impl<'a> Machine<'a> {
     fn finish(&mut self) -> Result<Flow, FuncError> {
         let Some(frame) = self.leave() else { return Ok(Flow::Done) };
         if let Some(capture) = frame.capture {
-            let output = self.out.split_off(capture.out.min(self.out.len()));
+            let start = capture.out.min(self.out.len());
+            let output = self.out.get(start..).unwrap_or_default();
             self.ctx.meter.charge_bytes(output.len())?;
-            self.resume(&capture, Ok(output.into()))?;
+            let output = Str::from(output);
+            self.out.truncate(start);
+            self.resume(&capture, Ok(output))?;
+            self.account()?;
         }
         Ok(if self.frames.is_empty() { Flow::Done } else { Flow::Switch })
     }
@@ -206,13 +224,14 @@ impl<'a> Machine<'a> {
     }
 
     /// Goes up from an error to a function that takes it, or out.
-    fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
+    pub(crate) fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
         let mut error = self.locate(error);
         while let Some(frame) = self.leave() {
             let Some(capture) = frame.capture else { continue };
             self.out.truncate(capture.out);
             self.truncate(capture.stack);
             self.iters.truncate(capture.iters);
+            self.ranged = self.iters.iter().map(Iter::held).sum();
             self.methods.truncate(capture.methods);
             // Nobody may catch a used-up budget; and each level around an endless error would copy
             // all of it once more.
@@ -229,7 +248,7 @@ impl<'a> Machine<'a> {
 
     /// An error with the place where the topmost frame is.
     fn locate(&self, error: FuncError) -> Error {
-        let Some(frame) = self.frames.last() else { return Error::plain(error.text) };
+        let Some(frame) = self.frames.last() else { return Error::unplaced(error) };
         Error::exec(frame.template.place(self.at), error)
     }
 }

@@ -14,8 +14,9 @@ use crate::number::go_float32;
 use crate::resolve::{Resolved, is_timestamp, resolve};
 use crate::{Dialect, Numbers};
 
-/// Text that aliases may repeat, in bytes, in one document.
-const MAX_ALIASED_BYTES: usize = 32 << 20;
+/// What a value and a collection that come through an alias take, in bytes; see `tree.rs`.
+const ALIASED_VALUE: usize = 64;
+const ALIASED_COLLECTION: usize = 600;
 /// Up to as many values, 99 % may come from aliases; above, ever fewer, down to 10 %.
 const ALIAS_FREE_VALUES: f64 = 400_000.0;
 const ALIAS_STRICT_VALUES: f64 = 4_000_000.0;
@@ -37,13 +38,18 @@ pub(super) enum Scalar<'n> {
 pub(super) struct Budget {
     values: Cell<u32>,
     aliased: Cell<u32>,
-    bytes: Cell<usize>,
+    /// What aliases may still take, in bytes.
+    room: Cell<usize>,
     pub(super) depth: Cell<u32>,
     /// The aliases that are being followed.
     active: RefCell<Vec<NodeId>>,
 }
 
 impl Budget {
+    pub(super) fn new(room: usize) -> Self {
+        Self { room: Cell::new(room), ..Self::default() }
+    }
+
     /// One more value was visited. Small documents may consist of aliases nearly altogether,
     /// large ones hardly (the same rule as Go's, so that the same documents pass).
     pub(super) fn charge(&self) -> Result<(), Error> {
@@ -58,13 +64,14 @@ impl Budget {
         if aliased > 100.0 && values > 1000.0 && aliased / values > allowed {
             return Err(Error::decode("document contains excessive aliasing"));
         }
-        Ok(())
+        self.charge_bytes(ALIASED_VALUE)
     }
 
     pub(super) fn charge_bytes(&self, length: usize) -> Result<(), Error> {
         if self.depth.get() > 0 {
-            self.bytes.set(self.bytes.get().saturating_add(length));
-            if self.bytes.get() > MAX_ALIASED_BYTES {
+            let left = self.room.get().checked_sub(length);
+            self.room.set(left.unwrap_or(0));
+            if left.is_none() {
                 return Err(Error::decode("document contains excessive aliasing"));
             }
         }
@@ -184,6 +191,7 @@ impl Reader<'_> {
 
     /// The pairs of a mapping: merges done, of equal keys the last.
     pub(super) fn entries(&self, id: NodeId) -> Result<Vec<Entry<'_>>, Error> {
+        self.budget.charge_bytes(ALIASED_COLLECTION)?;
         let mut entries = Entries::default();
         self.collect(id, &mut entries)?;
         Ok(entries.list)
