@@ -4,6 +4,7 @@ mod coalesce;
 mod dependencies;
 mod guard;
 mod schema;
+mod schema_bounds;
 pub mod strvals;
 pub(crate) mod tables;
 mod tree;

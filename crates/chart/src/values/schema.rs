@@ -11,8 +11,9 @@ use catamaran_yaml::go_float;
 use serde_json::{Number, Value};
 
 use super::plain;
+use super::schema_bounds::{self, Refusal};
 use super::tree::Node;
-use crate::RenderError;
+use crate::{Position, RenderError};
 
 /// Where Helm says a schema lies; references are relative to it.
 const LOCATION: &str = "file:///values.schema.json";
@@ -51,10 +52,16 @@ pub(super) fn validate(
 
 /// `Err` inside is a fault of the values, or of the schema.
 fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String>, RenderError> {
+    let refused = |text: Refusal| RenderError::Budget {
+        text: text.to_owned(),
+        at: Position { file: format!("{chart}/values.schema.json"), line: 1, column: 0 },
+    };
+    schema_bounds::check_text(schema).map_err(refused)?;
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
         Err(error) => return Ok(Err(error.to_string())),
     };
+    schema_bounds::check(&schema, values).map_err(refused)?;
     let mut compiler = Compiler::new();
     compiler.set_default_draft(Draft::V2020_12);
     compiler.use_loader(Box::new(NoRemote));
