@@ -84,6 +84,12 @@ pub enum LoadError {
         /// Bytes.
         limit: u64,
     },
+    /// An archive that is packed tighter than any chart: a bomb. Helm has no such limit.
+    #[error("the chart is packed too tightly: it unpacks to more than {limit} bytes")]
+    Burst {
+        /// Bytes that an archive of its size may unpack to.
+        limit: u64,
+    },
     /// More files and folders than any chart has.
     #[error("the chart has more than {limit} files: is there a symbolic link in a circle?")]
     TooManyFiles {

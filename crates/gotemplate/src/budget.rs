@@ -35,7 +35,7 @@ impl Default for Budget {
             memory: 32 << 20,
             depth: 110_000,
             keys: 100,
-            time: Duration::from_secs(30),
+            time: Duration::from_mins(1),
         }
     }
 }

@@ -82,16 +82,23 @@ pub(super) fn read(
         }
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let name = inner_name(&path)?;
-        account.charge_unpacked(&name, entry.size())?;
+        account.charge(&name, entry.size())?;
+        if account.is_burst() {
+            // Only counted from here on, so that the error is Helm's where Helm has one.
+            files.clear();
+            continue;
+        }
         // Links have no content of their own; they read as empty files, as in Helm.
         let mut data = Vec::new();
         // A sparse file may be larger than it says.
         entry.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(bad)?;
-        let beyond = (data.len() as u64).saturating_sub(entry.size());
-        if beyond > 0 {
-            account.charge_unpacked(&name, beyond.max(data.len() as u64))?;
+        if data.len() as u64 > entry.size() {
+            account.charge(&name, data.len() as u64)?;
         }
         files.push(RawFile::new(name, data));
+    }
+    if account.is_burst() {
+        return Err(LoadError::Burst { limit: account.unpacked_limit() });
     }
     if files.is_empty() {
         return Err(LoadError::Archive("no files in chart archive".into()));

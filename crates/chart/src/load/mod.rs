@@ -66,14 +66,9 @@ impl Account {
         Ok(())
     }
 
-    /// Counts a file of an archive, before it is unpacked.
-    fn charge_unpacked(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
-        self.charge(name, size)?;
-        let limit = self.unpacked_limit();
-        if self.bytes > limit {
-            return Err(LoadError::ChartTooLarge { limit });
-        }
-        Ok(())
+    /// Whether archives have unpacked to more than any chart does.
+    fn is_burst(&self) -> bool {
+        self.bytes > self.unpacked_limit()
     }
 
     /// Notes bytes that really were there.
@@ -87,7 +82,7 @@ impl Account {
     }
 
     fn bytes_left(&self) -> u64 {
-        self.unpacked_limit().saturating_sub(self.bytes)
+        MAX_CHART_BYTES.saturating_sub(self.bytes)
     }
 }
 
