@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
 pub(crate) use defaults::Defaults;
+pub(crate) use schema::KeptSchemas;
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -82,9 +83,13 @@ pub(crate) fn prepare<'c>(
 }
 
 /// Checks the values of every chart that has a schema.
-pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), RenderError> {
+pub(crate) fn validate(
+    heap: &Heap,
+    schemas: &KeptSchemas,
+    prepared: &Prepared<'_>,
+) -> Result<(), RenderError> {
     let mut faults = String::new();
-    schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
+    schema::validate(heap, schemas, &prepared.root, prepared.values, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 

@@ -3,16 +3,22 @@
 //! The validator is by the author of the one in Helm; where their words
 //! differ, Helm's are printed.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::fmt;
+use std::sync::OnceLock;
 
-use boon::{CompileError, Compiler, Draft, ErrorKind, Schemas, UrlLoader, ValidationError};
+use boon::{
+    CompileError, Compiler, Draft, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError,
+};
 use catamaran_gotemplate::{Heap, Map, Value as GoValue};
 use catamaran_yaml::go_float;
 use serde_json::{Number, Value};
 
+use super::defaults::address;
 use super::plain;
 use super::tree::Node;
-use crate::RenderError;
+use crate::{Chart, RenderError};
 
 /// Where Helm says a schema lies; references are relative to it.
 const LOCATION: &str = "file:///values.schema.json";
@@ -21,11 +27,12 @@ const LOCATION: &str = "file:///values.schema.json";
 /// Helm's words.
 pub(super) fn validate(
     heap: &Heap,
+    kept: &KeptSchemas,
     chart: &Node<'_>,
     values: Map,
     faults: &mut String,
 ) -> Result<(), RenderError> {
-    if let Some(schema) = &chart.chart.schema {
+    if let Some(schema) = kept.of_chart(chart.chart) {
         let values = plain(heap, values)?;
         if let Err(fault) = check(schema, &values, &chart.name)? {
             faults.push_str(&chart.name);
@@ -36,7 +43,7 @@ pub(super) fn validate(
     for child in &chart.children {
         match heap.get(values, child.name.as_str()) {
             None | Some(GoValue::Nil) => {}
-            Some(GoValue::Map(values)) => validate(heap, child, *values, faults)?,
+            Some(GoValue::Map(values)) => validate(heap, kept, child, *values, faults)?,
             Some(other) => {
                 let (name, kind) = (&child.name, heap.type_name(other));
                 let fault = format!(
@@ -49,28 +56,79 @@ pub(super) fn validate(
     Ok(())
 }
 
-/// `Err` inside is a fault of the values, or of the schema.
-fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String>, RenderError> {
+/// The schemas of a chart and of those in it, each compiled when it is first needed; by where the
+/// chart lies: it must not move.
+#[derive(Default)]
+pub(crate) struct KeptSchemas(HashMap<usize, OnceLock<Compiled>>);
+
+enum Compiled {
+    Ready(Schemas, SchemaIndex),
+    /// It refers to another document.
+    Remote(String),
+    /// It is none; why.
+    Faulty(String),
+}
+
+impl fmt::Debug for KeptSchemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} schemas", self.0.len())
+    }
+}
+
+impl KeptSchemas {
+    pub(crate) fn of(chart: &Chart) -> Self {
+        let mut kept = Self::default();
+        kept.add(chart);
+        kept
+    }
+
+    fn add(&mut self, chart: &Chart) {
+        if chart.schema.is_some() {
+            self.0.insert(address(chart), OnceLock::new());
+        }
+        chart.dependencies.iter().for_each(|child| self.add(child));
+    }
+
+    fn of_chart(&self, chart: &Chart) -> Option<&Compiled> {
+        let (schema, kept) = (chart.schema.as_deref()?, self.0.get(&address(chart))?);
+        Some(kept.get_or_init(|| compile(schema)))
+    }
+}
+
+fn compile(schema: &[u8]) -> Compiled {
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Compiled::Faulty(error.to_string()),
     };
     let mut compiler = Compiler::new();
     compiler.set_default_draft(Draft::V2020_12);
     compiler.use_loader(Box::new(NoRemote));
     if let Err(error) = compiler.add_resource(LOCATION, schema) {
-        return Ok(Err(error.to_string()));
+        return Compiled::Faulty(error.to_string());
     }
     let mut schemas = Schemas::new();
-    let index = match compiler.compile(LOCATION, &mut schemas) {
-        Ok(index) => index,
-        Err(CompileError::LoadUrlError { url, .. }) => {
+    match compiler.compile(LOCATION, &mut schemas) {
+        Ok(index) => Compiled::Ready(schemas, index),
+        Err(CompileError::LoadUrlError { url, .. }) => Compiled::Remote(url),
+        Err(error) => Compiled::Faulty(error.to_string()),
+    }
+}
+
+/// `Err` inside is a fault of the values, or of the schema.
+fn check(
+    schema: &Compiled,
+    values: &Value,
+    chart: &str,
+) -> Result<Result<(), String>, RenderError> {
+    let (schemas, index) = match schema {
+        Compiled::Ready(schemas, index) => (schemas, *index),
+        Compiled::Faulty(fault) => return Ok(Err(fault.clone())),
+        Compiled::Remote(url) => {
             return Err(RenderError::Unsupported {
                 what: format!("a reference to another document ({url})"),
                 file: format!("{chart}/values.schema.json"),
             });
         }
-        Err(error) => return Ok(Err(error.to_string())),
     };
     Ok(schemas.validate(values, index).map_err(|error| {
         let mut text = String::new();
