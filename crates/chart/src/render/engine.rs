@@ -8,7 +8,7 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, hbs, objects, values_type};
-use crate::values::{self, Defaults, Node, Prepared};
+use crate::values::{self, Defaults, KeptSchemas, Node, Prepared};
 use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
@@ -78,6 +78,7 @@ pub(super) struct Cache {
     /// `.Files` of each chart, by its address in the tree.
     files: HashMap<usize, Files>,
     defaults: Defaults,
+    schemas: KeptSchemas,
 }
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
@@ -85,7 +86,11 @@ const MAX_SETS: usize = 32;
 
 impl Cache {
     pub(super) fn of(chart: &Chart) -> Self {
-        let mut cache = Self { defaults: Defaults::of(chart), ..Self::default() };
+        let mut cache = Self {
+            defaults: Defaults::of(chart),
+            schemas: KeptSchemas::of(chart),
+            ..Self::default()
+        };
         cache.add_files(chart);
         cache
     }
@@ -186,7 +191,7 @@ pub(super) fn render(
     let (given, room) = (input.values, input.budget.memory);
     let prepared =
         values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
-    values::validate(&ctx.heap, &prepared, input.profile)?;
+    values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
     // What templates make from now on goes as soon as they have forgotten it.

@@ -46,7 +46,7 @@ impl Defaults {
     }
 }
 
-fn address(chart: &Chart) -> usize {
+pub(super) fn address(chart: &Chart) -> usize {
     std::ptr::from_ref(chart).addr()
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
 pub(crate) use defaults::Defaults;
+pub(crate) use schema::KeptSchemas;
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -90,11 +91,12 @@ pub(crate) fn prepare<'c>(
 /// Checks the values of every chart that has a schema.
 pub(crate) fn validate(
     heap: &Heap,
+    schemas: &KeptSchemas,
     prepared: &Prepared<'_>,
     profile: Profile,
 ) -> Result<(), RenderError> {
     let mut faults = String::new();
-    schema::validate(heap, &prepared.root, prepared.values, profile, &mut faults)?;
+    schema::validate(heap, schemas, &prepared.root, prepared.values, profile, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 
