@@ -163,7 +163,7 @@ fn said(template: &str, values: &str, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in [
         ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
-        ("c/values.yaml", "a: {b: 1}\n"),
+        ("c/values.yaml", "a: text\n"),
         ("c/templates/a.yaml", template),
         ("values.yaml", values),
     ] {
@@ -189,7 +189,7 @@ fn debug_prints_no_more() {
 
 #[test]
 fn warnings_are_told() {
-    let output = said("a: 1\n", "a: text\n", &[]);
+    let output = said("a: 1\n", "a: {b: 1}\n", &[]);
     assert!(output.status.success());
     let warnings = String::from_utf8_lossy(&output.stderr);
     assert!(warnings.contains("WARN"), "{warnings}");

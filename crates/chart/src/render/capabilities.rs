@@ -91,7 +91,11 @@ impl KubeVersion {
             },
             major: major.to_string(),
             minor: minor.to_string(),
-            normalized: (profile == Profile::Helm43).then_some(clean),
+            // As many numbers as there were.
+            normalized: (profile == Profile::Helm43).then(|| {
+                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                format!("v{}", numbers.join("."))
+            }),
         })
     }
 
