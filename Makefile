@@ -116,7 +116,7 @@ fmt: ## Format all Rust code.
 	$(CARGO) fmt --all
 
 .PHONY: lint
-lint: lint-fmt lint-clippy lint-crds lint-scripts deny ## Check formatting, code, CRDs, scripts and dependencies.
+lint: lint-fmt lint-clippy lint-fuzz lint-crds lint-scripts deny ## Check formatting, code, CRDs, scripts and dependencies.
 
 .PHONY: lint-fmt
 lint-fmt:
@@ -125,6 +125,12 @@ lint-fmt:
 .PHONY: lint-clippy
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Fuzz targets are no part of the workspace, and would go stale unseen.
+.PHONY: lint-fuzz
+lint-fuzz:
+	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) check --workspace --locked --manifest-path fuzz/Cargo.toml --target-dir $(DEBUG_DIR)/../fuzz-check
 
 .PHONY: lint-crds
 lint-crds:

@@ -26,7 +26,7 @@ pub const LIMITS: Limits = Limits { time: Duration::from_secs(3), bytes: 64 << 2
 
 /// A chart that consists of these templates; names are those under `templates/`.
 pub fn chart_of(templates: &[(&str, &[u8])]) -> Chart {
-    let file = |name: String, data: &[u8]| File { name, data: data.to_vec() };
+    let file = |name: String, data: &[u8]| File { name, data: data.into() };
     Chart {
         metadata: Metadata {
             api_version: "v2".into(),
