@@ -58,7 +58,7 @@ fn render(chart: &CompiledChart) -> Result<(), RenderError> {
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 1_u64.into(),
+        seed: 1.into(),
         budget: Budget::default(),
     })?;
     std::hint::black_box(rendered);

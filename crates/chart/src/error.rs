@@ -84,6 +84,12 @@ pub enum LoadError {
         /// Bytes.
         limit: u64,
     },
+    /// An archive that is packed tighter than any chart: a bomb. Helm has no such limit.
+    #[error("the chart is packed too tightly: it unpacks to more than {limit} bytes")]
+    Burst {
+        /// Bytes that an archive of its size may unpack to.
+        limit: u64,
+    },
     /// More files and folders than any chart has.
     #[error("the chart has more than {limit} files: is there a symbolic link in a circle?")]
     TooManyFiles {
@@ -129,9 +135,15 @@ pub enum LoadError {
         /// What is wrong.
         source: Box<LoadError>,
     },
-    /// Chart.yaml names an apiVersion other than `v1` and `v2`.
-    #[error("chart apiVersion {0:?} is not supported (Chart.yaml)")]
-    ApiVersion(String),
+    /// Chart.yaml names an apiVersion other than `v1` and `v2`, which Helm 4 refuses, and there is
+    /// another fault.
+    #[error("{otherwise}")]
+    ApiVersion {
+        /// The apiVersion.
+        version: String,
+        /// The other fault.
+        otherwise: Box<LoadError>,
+    },
 }
 
 /// Why a chart could not be rendered.
@@ -153,6 +165,9 @@ pub enum RenderError {
         /// The cluster's version.
         version: String,
     },
+    /// Chart.yaml names an apiVersion other than `v1` and `v2`, which Helm 4 refuses.
+    #[error("{}", if .0 == "v3" { "invalid chart apiVersion" } else { "unsupported chart version" })]
+    ApiVersion(String),
     /// A library chart cannot be installed.
     #[error("{0} charts are not installable")]
     NotInstallable(String),
@@ -261,10 +276,10 @@ impl LoadError {
             (Self::Archive(message), Profile::Helm43) if !message.starts_with("file '") => {
                 "unable to load chart archive".to_owned()
             }
-            (Self::ApiVersion(version), Profile::Helm43) if version == "v3" => {
-                "invalid chart apiVersion".to_owned()
+            (Self::ApiVersion { version, .. }, Profile::Helm43) => {
+                RenderError::ApiVersion(version.clone()).to_string()
             }
-            (Self::ApiVersion(_), Profile::Helm43) => "unsupported chart version".to_owned(),
+            (Self::ApiVersion { otherwise, .. }, profile) => otherwise.text(profile),
             (other, _) => other.to_string(),
         }
     }

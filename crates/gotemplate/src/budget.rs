@@ -35,7 +35,7 @@ impl Default for Budget {
             memory: 32 << 20,
             depth: 110_000,
             keys: 100,
-            time: Duration::from_secs(30),
+            time: Duration::from_mins(1),
         }
     }
 }
@@ -224,6 +224,12 @@ impl Meter {
     pub fn exhausted<T>(&self) -> Result<T, FuncError> {
         let text = format!("exceeded the memory limit of {} bytes", self.budget.memory);
         Err(FuncError::budget(ErrorKind::Memory, text))
+    }
+
+    /// Uses up what is left of the memory, so that whoever looks next ends the rendering; for where no
+    /// error of the budget's can be returned.
+    pub fn overdraw(&mut self) {
+        self.kept = usize::MAX;
     }
 
     fn held(&self) -> usize {

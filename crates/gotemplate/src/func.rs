@@ -280,6 +280,7 @@ impl Ctx {
         text: &Str,
         functions: &Arc<Functions>,
     ) -> Result<Result<Arc<Parsed>, Error>, FuncError> {
+        self.meter.charge_scan(text.len())?;
         let same = self.texts.functions.as_ref().is_some_and(|known| Arc::ptr_eq(known, functions));
         if !same {
             self.texts = Texts { functions: Some(Arc::clone(functions)), ..Texts::default() };

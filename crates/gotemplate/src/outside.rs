@@ -3,11 +3,12 @@
 
 use crate::compile::KEEP;
 use crate::error::{Error, FuncError};
+use crate::fmt::print_all;
 use crate::func::{Body, Ctx};
 use crate::parse::ast::{Literal, Number};
 use crate::parse::token::Kind;
 use crate::set::TemplateSet;
-use crate::value::{Str, Type, Value};
+use crate::value::{Str, Sweep, Type, Value};
 use crate::vm::{Flow, Machine};
 
 /// An argument of a call from outside.
@@ -144,6 +145,40 @@ impl TemplateSet {
             machine.method_call(&name, count, false, KEEP)?;
         }
         Ok(machine.pop().0)
+    }
+}
+
+impl Ctx {
+    /// What an action prints of a value, bounded in depth and by the memory left; of a pointer it is
+    /// what the pointer points to, unlike in [`Ctx::print`].
+    ///
+    /// # Errors
+    /// The value nests too deep, or the memory budget is used up.
+    pub fn print_action(&mut self, value: &Value) -> Result<Str, FuncError> {
+        let limit = self.meter.bytes_left();
+        let printed = print_all(&self.heap, std::slice::from_ref(value), limit, true)?;
+        self.meter.charge_bytes(printed.len())?;
+        Ok(printed.into())
+    }
+
+    /// Looks at what is held, and forgets what nobody refers to if that is much. `roots` are all
+    /// values at work outside the heap: no template of Go's may be running.
+    ///
+    /// # Errors
+    /// The memory budget is used up.
+    pub fn sweep<'v>(
+        &mut self,
+        roots: impl IntoIterator<Item = &'v Value>,
+    ) -> Result<(), FuncError> {
+        if self.meter.wants_sweep(self.heap.allocated()) && self.heap.is_sealed() {
+            let mut sweep = Sweep::new(&self.heap);
+            roots.into_iter().for_each(|value| sweep.root(value));
+            let reached = sweep.finish();
+            self.heap.keep(&reached);
+            self.meter.swept(reached.strings, self.heap.allocated());
+            self.meter.charge_steps(self.heap.containers() as u64)?;
+        }
+        self.meter.check_memory(self.heap.allocated())
     }
 }
 

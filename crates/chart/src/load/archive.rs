@@ -5,7 +5,8 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Account, RawFile};
+use super::tar_names::ShortNames;
+use super::{Account, MAX_FILE_BYTES, RawFile};
 use crate::LoadError;
 
 /// Tells what a file is that is no archive, since people give values files by mistake.
@@ -70,7 +71,7 @@ pub(super) fn read(
     let packed = start.as_slice().chain(packed);
     // Headers come on top of the files; this bound is for archives of headers alone.
     let unpacked = MultiGzDecoder::new(packed).take(account.bytes_left().saturating_mul(2));
-    let mut archive = tar::Archive::new(unpacked);
+    let mut archive = tar::Archive::new(ShortNames::new(unpacked));
     let bad = |error: std::io::Error| LoadError::Archive(go_text(&error));
     let mut files = Vec::new();
     for entry in archive.entries().map_err(bad)? {
@@ -82,10 +83,22 @@ pub(super) fn read(
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let name = inner_name(&path)?;
         account.charge(&name, entry.size())?;
+        if account.is_burst() {
+            // Only counted from here on, so that the error is Helm's where Helm has one.
+            files.clear();
+            continue;
+        }
         // Links have no content of their own; they read as empty files, as in Helm.
         let mut data = Vec::new();
-        entry.read_to_end(&mut data).map_err(bad)?;
+        // A sparse file may be larger than it says.
+        entry.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(bad)?;
+        if data.len() as u64 > entry.size() {
+            account.charge(&name, data.len() as u64)?;
+        }
         files.push(RawFile::new(name, data));
+    }
+    if account.is_burst() {
+        return Err(LoadError::Burst { limit: account.unpacked_limit() });
     }
     if files.is_empty() {
         return Err(LoadError::Archive("no files in chart archive".into()));

@@ -6,6 +6,7 @@ mod dir;
 mod glob;
 mod ignore;
 mod metadata;
+mod tar_names;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,17 +25,30 @@ pub const MAX_CHART_BYTES: u64 = 100 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// How many files and folders are looked at; links in a circle end here.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 50_000;
+
+/// What an archive may always unpack to, and what it may besides for each byte of its own: what is
+/// packed tighter than any chart is a bomb. Helm has no such limit.
+const FREE_UNPACKED: u64 = 32 << 20;
+const UNPACKED_PER_BYTE: u64 = 8;
 
 /// How much may be read, and how much has been: one account for a chart and
 /// all archives inside it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Account {
     bytes: u64,
     entries: usize,
+    /// Bytes that really came from disk or memory, packed or not.
+    given: u64,
+    /// What YAML files may still take once they are read, in bytes.
+    room: usize,
 }
 
 impl Account {
+    fn new() -> Self {
+        Self { bytes: 0, entries: 0, given: 0, room: catamaran_yaml::MAX_SIZE }
+    }
+
     /// Counts a file or folder, before it is read.
     fn charge(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
         if size > MAX_FILE_BYTES {
@@ -50,6 +64,21 @@ impl Account {
             return Err(LoadError::TooManyFiles { limit: MAX_ENTRIES });
         }
         Ok(())
+    }
+
+    /// Whether archives have unpacked to more than any chart does.
+    fn is_burst(&self) -> bool {
+        self.bytes > self.unpacked_limit()
+    }
+
+    /// Notes bytes that really were there.
+    fn give(&mut self, bytes: u64) {
+        self.given = self.given.saturating_add(bytes);
+    }
+
+    fn unpacked_limit(&self) -> u64 {
+        let more = self.given.saturating_mul(UNPACKED_PER_BYTE);
+        FREE_UNPACKED.saturating_add(more).min(MAX_CHART_BYTES)
     }
 
     fn bytes_left(&self) -> u64 {
@@ -80,12 +109,17 @@ impl Chart {
     ///
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let files = if std::fs::metadata(path).map_err(io)?.is_dir() {
+        let found = std::fs::metadata(path).map_err(io)?;
+        let files = if found.is_dir() {
             dir::read(path, &mut account)?
+        } else if !found.is_file() {
+            // Opening a pipe would wait for somebody to write into it.
+            return Err(LoadError::Irregular(path.to_owned()));
         } else {
             archive::check_kind(path)?;
+            account.give(found.len());
             let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
             // Of an archive Helm 4 says it in other words.
             return assemble(files, &mut account, 0).map_err(|error| match error {
@@ -93,7 +127,7 @@ impl Chart {
                 error => error,
             });
         };
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
@@ -105,13 +139,13 @@ impl Chart {
     pub fn from_files(
         files: impl IntoIterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
         let files = files.into_iter().map(|(name, data)| {
             account.charge(&name, data.len() as u64)?;
             Ok(RawFile::new(name, data))
         });
         let files = files.collect::<Result<Vec<_>, LoadError>>()?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Reads a packaged chart from memory.
@@ -120,10 +154,23 @@ impl Chart {
     ///
     /// See [`LoadError`].
     pub fn load_archive(bytes: &[u8]) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
+        account.give(bytes.len() as u64);
         let files = archive::read(bytes, &mut account)?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
+}
+
+/// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
+/// does not know before it looks at anything else, Helm 3 and subcharts take any.
+fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
+    let api_version = metadata::peek_api_version(&files);
+    assemble(files, account, 0).map_err(|error| match api_version {
+        Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
+            LoadError::ApiVersion { version, otherwise: Box::new(error) }
+        }
+        _ => error,
+    })
 }
 
 /// Go's `filepath.Match`; false for a pattern that is none.
@@ -135,8 +182,9 @@ pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
 fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<Chart, LoadError> {
     let mut chart = Chart::default();
     let mut has_metadata = false;
+    let mut nulls = metadata::Nulls::default();
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file)?;
+        metadata::read_into(&mut chart.metadata, &mut nulls, file, &mut account.room)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -146,16 +194,16 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     for file in files {
         match file.name.as_str() {
             "Chart.yaml" => {}
-            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file)?),
-            "values.yaml" => decode::values_into(&mut chart, &file)?,
+            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file, &mut account.room)?),
+            "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file)?;
+                metadata::read_into(&mut chart.metadata, &mut nulls, &file, &mut account.room)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
             "requirements.lock" => {
-                chart.lock = Some(metadata::read_lock(&file)?);
+                chart.lock = Some(metadata::read_lock(&file, &mut account.room)?);
                 keep_in_v1(&mut chart, file);
             }
             name if name.starts_with("templates/") => chart.templates.push(file.into()),
@@ -170,7 +218,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, &nulls)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);

@@ -160,6 +160,7 @@ mod tests {
             "a: b: c\n",
             "a:\n  b: c\n d: e\n",
             "a: |\n   x\n  y\n",
+            "a: |\n  \tx\nkind: A\n",
             "metadata:\n- a\n",
             "metadata:\n  annotations:\n    abcdef: 1\n",
             "a: [b\n",

@@ -1,5 +1,7 @@
 //! `.Capabilities`: what the cluster can do.
 
+use std::collections::BTreeSet;
+
 use crate::Profile;
 
 /// What the cluster can do, as templates see it.
@@ -123,12 +125,13 @@ impl Capabilities {
     }
 
     /// From what a cluster tells: its version, and discovery's `group/version`
-    /// and `group/version/Kind` strings.
+    /// and `group/version/Kind` strings, which templates see sorted (Helm's order is random).
     pub fn of_cluster(
         kube_version: KubeVersion,
         api_versions: impl IntoIterator<Item = String>,
     ) -> Self {
-        Self { kube_version, api_versions: api_versions.into_iter().collect() }
+        let sorted: BTreeSet<String> = api_versions.into_iter().collect();
+        Self { kube_version, api_versions: sorted.into_iter().collect() }
     }
 }
 

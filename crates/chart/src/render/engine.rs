@@ -49,13 +49,11 @@ impl Templates {
 
     /// Runs a file.
     fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
-        match source.mode {
-            hbs::Mode::Off => self.go.execute_alone(ctx, &source.name, data),
-            _ => {
-                let output = self.handlebars.execute(ctx, self, &source.name, data)?;
-                Ok(output.as_bytes().to_vec())
-            }
+        if source.mode == hbs::Mode::Off {
+            return self.go.execute_alone(ctx, &source.name, data);
         }
+        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+        Ok(output.as_bytes().to_vec())
     }
 
     /// Runs a Handlebars template by its name, unless there is a Go template of that name.
@@ -185,10 +183,15 @@ pub(super) fn render(
     cache: &Cache,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
+    let api_version = chart.metadata.api_version.as_str();
+    if input.profile == Profile::Helm43 && !matches!(api_version, "v1" | "v2") {
+        return Err(RenderError::ApiVersion(api_version.to_owned()));
+    }
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
+    let (given, room) = (input.values, input.budget.memory);
     let prepared =
-        values::prepare(&mut ctx.heap, chart, &cache.defaults, input.values, input.profile)?;
-    values::validate(&ctx.heap, &cache.schemas, &prepared)?;
+        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
+    values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
     // What templates make from now on goes as soon as they have forgotten it.
@@ -211,7 +214,8 @@ pub(super) fn render(
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
     let kube_version = &input.capabilities.kube_version;
-    if constraint.is_empty() || values::compatible(constraint, kube_version.shown()) {
+    let shown = kube_version.shown();
+    if constraint.is_empty() || values::compatible(constraint, shown, input.profile) {
         return Ok(());
     }
     let version = &kube_version.version;
@@ -388,7 +392,11 @@ fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
 
 /// `parent/charts/sub`
 fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
-    parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name))
+    let Some(parent) = parent else { return node.name.clone() };
+    match (&node.parent_before_alias, parent.rsplit_once('/')) {
+        (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", node.name),
+        _ => format!("{parent}/charts/{}", node.name),
+    }
 }
 
 /// Parses the templates of all charts, as if every one took part.

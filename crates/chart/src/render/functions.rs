@@ -141,6 +141,7 @@ fn build(profile: Profile) -> Arc<Functions> {
         for name in SINCE_HELM_4 {
             functions.remove(name);
         }
+        functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
     }
     functions.extend([
         // Known to Sprig's family, but their texts are marked here.
@@ -161,6 +162,7 @@ fn text(args: &[Value], at: usize) -> Str {
 
 fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     let name = text(args, 0);
+    ctx.meter.charge_scan(name.len())?;
     let nested = state(ctx)?.includes.entry(name.clone()).or_default();
     if *nested > MAX_INCLUDES {
         return Err(FuncError::new(format!(

@@ -50,6 +50,7 @@ impl Coalescer<'_> {
 
     /// A copy that shares nothing with the original.
     pub(crate) fn copy(&mut self, table: Map) -> Map {
+        self.guard.hold(self.heap.allocated());
         if !self.guard.enter() {
             return self.heap.new_map();
         }
@@ -115,6 +116,10 @@ impl Coalescer<'_> {
             let there = self.heap.get(dest_globals, &key).cloned();
             match (&value, there) {
                 (Value::Map(table), None) => {
+                    self.guard.hold(self.heap.allocated());
+                    if self.guard.fault().is_some() {
+                        return;
+                    }
                     let copy = self.heap.copy_map(*table);
                     self.heap.set(dest_globals, key, copy);
                 }

@@ -12,6 +12,8 @@ pub(crate) struct Node<'c> {
     pub(crate) chart: &'c Chart,
     /// The chart's name, or the alias it goes by.
     pub(crate) name: String,
+    /// What its parent was called before an alias, if templates are still named after that.
+    pub(crate) parent_before_alias: Option<String>,
     /// Its defaults, on the heap; importing values rewrites them.
     pub(crate) defaults: Map,
     /// What Chart.yaml asks for; once processed, what is enabled, by the names
@@ -42,6 +44,7 @@ impl<'c> Node<'c> {
         Ok(Self {
             chart,
             name: chart.name().to_owned(),
+            parent_before_alias: None,
             defaults,
             requirements: chart.metadata.dependencies.clone(),
             children: children.collect::<Result<_, _>>()?,

@@ -26,7 +26,7 @@ fn render(folder: &str, values: &Map<String, Value>, profile: Profile) -> Render
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 0,
+        seed: 0.into(),
         budget: Budget::default(),
     });
     rendered.unwrap_or_else(|error| panic!("{folder}: {}", error.text(profile)))

@@ -169,7 +169,7 @@ fn hostile_templates_end_as_errors() {
         ),
         (
             "as many tags as may be, and an error at the end",
-            one(format!("{}{{{{fail \"end\"}}}}", "{{a}}\n".repeat(4_000))),
+            one(format!("{}{{{{fail \"end\"}}}}", "{{!a}}\n".repeat(4_000))),
             "a.yaml.hbs:4001:2): end".into(),
         ),
         ("very many tags", one("{{a}}".repeat(400_000)), "the template is too large".into()),

@@ -6,6 +6,7 @@
 mod example;
 mod functions;
 mod hostile;
+mod page;
 mod soup;
 
 use std::fs;
@@ -72,6 +73,14 @@ items:
 ";
 
 fn render_all(files: &[(&str, &str)], budget: Budget) -> Result<Rendered, RenderError> {
+    render_with(files, budget, &Lookups::offline())
+}
+
+fn render_with(
+    files: &[(&str, &str)],
+    budget: Budget,
+    lookups: &Lookups,
+) -> Result<Rendered, RenderError> {
     let folder = Folder::new(files);
     let chart = Chart::load(&folder.0).unwrap().compile()?;
     let values = Map::new();
@@ -86,7 +95,7 @@ fn render_all(files: &[(&str, &str)], budget: Budget) -> Result<Rendered, Render
         release: &release,
         capabilities: &Capabilities::offline(Profile::Helm43),
         profile: Profile::Helm43,
-        lookups: &Lookups::offline(),
+        lookups,
         clock: UNIX_EPOCH,
         seed: 0_u64.into(),
         budget,
@@ -95,7 +104,17 @@ fn render_all(files: &[(&str, &str)], budget: Budget) -> Result<Rendered, Render
 
 /// What a notes file makes of a text: nothing is cut or sorted there.
 fn notes(chart: &str, name: &str, text: &str, others: &[(&str, &str)]) -> Result<String, String> {
-    let mut files = vec![("Chart.yaml", chart), ("values.yaml", VALUES), (name, text)];
+    notes_of(chart, VALUES, name, text, others)
+}
+
+fn notes_of(
+    chart: &str,
+    values: &str,
+    name: &str,
+    text: &str,
+    others: &[(&str, &str)],
+) -> Result<String, String> {
+    let mut files = vec![("Chart.yaml", chart), ("values.yaml", values), (name, text)];
     files.push(("config/a.txt", "first\nsecond\n"));
     files.push(("config/b.txt", "b"));
     files.extend(others);
@@ -258,6 +277,43 @@ fn both_kinds_include_each_other() {
         "execution error at (c/templates/NOTES.txt:1:5): on purpose"
     );
     assert!(from_go("{{ include \"nope\" . }}").unwrap_err().contains("no template \"nope\""));
+}
+
+#[test]
+fn errors_show_the_way_through_both_kinds() {
+    let others = [
+        ("templates/_helpers.tpl", "{{define \"go\"}}\n{{ index (list) 1 }}{{end}}"),
+        ("templates/_p.hbs", "\n\n{{include \"go\" this}}"),
+    ];
+    let error = notes(CHART, "templates/NOTES.txt.hbs", "{{> p}}", &others).unwrap_err();
+    for part in [
+        "template: c/templates/_p.hbs:3:2: executing \"c/templates/_p.hbs\" at <include \"go\" this>: error calling include",
+        "template: c/templates/_helpers.tpl:2:3: executing \"go\" at <index (list) 1>: error calling index",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_lookup_asks_for_what_is_not_known() {
+    let define =
+        ("templates/_h.tpl", "{{define \"l\"}}{{lookup \"v1\" \"Secret\" \"a\" \"b\"}}{{end}}");
+    for text in ["{{lookup \"v1\" \"Secret\" \"a\" \"b\"}}", "{{#if (include \"l\" this)}}{{/if}}"]
+    {
+        let files = [("Chart.yaml", CHART), define, ("templates/NOTES.txt.hbs", text)];
+        let error = render_with(&files, Budget::default(), &Lookups::online()).unwrap_err();
+        let RenderError::Needs(keys) = error else { panic!("{text}: {error}") };
+        let [key] = keys.as_slice() else { panic!("{text}: {keys:?}") };
+        assert_eq!((key.kind.as_str(), key.name.as_str()), ("Secret", "b"));
+    }
+}
+
+#[test]
+fn a_compiled_chart_is_shared_by_threads() {
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    let folder =
+        Folder::new(&[("Chart.yaml", CHART), ("templates/a.yaml.hbs", "a: {{Chart.Name}}")]);
+    is_shared(&Chart::load(&folder.0).unwrap().compile().unwrap());
 }
 
 #[test]

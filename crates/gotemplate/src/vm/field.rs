@@ -189,6 +189,7 @@ impl Machine<'_> {
             let ty = method.params.get(args).copied().or(method.variadic).unwrap_or(Type::Any);
             self.check(base + args, ty)?;
         }
+        self.charge_arguments(base)?;
         let args = self.stack.get(base..).unwrap_or_default();
         let result = (method.call)(self.ctx, &receiver, args);
         self.truncate(base);

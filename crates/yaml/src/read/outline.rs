@@ -279,10 +279,12 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
                 if column < indent {
                     break;
                 }
+            } else if content.starts_with('\t') {
+                return None;
             } else {
                 indent = Some(column);
             }
-            if !is_simple_or_tab(line) || indent.is_none() && content.starts_with('\t') {
+            if !is_simple_or_tab(line) {
                 return None;
             }
             self.lines.take(line);

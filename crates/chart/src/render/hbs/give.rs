@@ -7,7 +7,7 @@ use handlebars::{
 };
 use serde_json::Value as Json;
 
-use super::helpers::Give;
+use super::helpers::{Give, HELPER_STEPS};
 use super::session::{Charged, Session, Shared, Slot, lock};
 use super::{lower, walk};
 
@@ -62,7 +62,7 @@ impl Giver<'_, '_> {
     ) -> Result<ScopedJson<'rc>, RenderError> {
         let first = {
             let mut session = lock(self.shared);
-            let charged = session.ctx.meter.charge_steps(1);
+            let charged = session.ctx.meter.charge_steps(HELPER_STEPS);
             let first = charged.and_then(|()| first(&mut session, helper));
             let first = first.map_err(|error| session.fail(error))?;
             if session.ctx.heap.truth(&first.0) == (self.kind == Give::Or) {
@@ -114,10 +114,11 @@ fn text<'h>(helper: &'h Helper<'_>, at: usize) -> &'h str {
 }
 
 fn print(session: &mut Session<'_>, helper: &Helper<'_>) -> Result<String, FuncError> {
-    session.ctx.meter.charge_steps(1)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let (value, _) = first(session, helper)?;
     session.sweep();
     let text = session.print(&value)?;
+    session.account()?;
     let text = text.as_str().ok_or_else(|| FuncError::new("can't print text that is not UTF-8"))?;
     Ok(text.to_owned())
 }
@@ -127,7 +128,7 @@ fn call(
     helper: &Helper<'_>,
     body: Option<String>,
 ) -> Result<Slot, FuncError> {
-    session.ctx.meter.charge_steps(1)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let mut args = arguments(session, helper.params().get(2..).unwrap_or_default())?;
     args.extend(body.map(|body| Argument::value(Value::from(body), false)));
     // Only what runs a template goes on from here.
@@ -141,7 +142,7 @@ fn call(
 }
 
 fn method(session: &mut Session<'_>, helper: &Helper<'_>) -> Result<Slot, FuncError> {
-    session.ctx.meter.charge_steps(1)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let receiver = match helper.param(1) {
         Some(param) => session.value(param)?.0,
         None => Value::Nil,
@@ -179,7 +180,7 @@ fn find(session: &Session<'_>, helper: &Helper<'_>, rc: &RenderContext<'_, '_>) 
 
 /// A partial's context: a value, and over a copy of it the named arguments.
 fn scope(session: &mut Session<'_>, helper: &Helper<'_>) -> Result<Json, FuncError> {
-    session.ctx.meter.charge_steps(1)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let base = first(session, helper)?;
     let named = helper.params().get(1..).unwrap_or_default();
     let slot = if named.is_empty() {

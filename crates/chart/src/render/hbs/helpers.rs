@@ -7,6 +7,9 @@ use super::give::Giver;
 use super::run::Runner;
 use super::session::Shared;
 
+/// What the crate takes to call a helper, in steps of the budget: measured.
+pub(super) const HELPER_STEPS: u64 = 50;
+
 /// Helpers that give a value, or the text of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Give {

@@ -270,13 +270,15 @@ impl Lower<'_> {
             return Err(format!("{name} takes one argument, not {}", block.params.len()));
         };
         let value = self.value(param, false)?;
-        let zero = block.hash.remove("includeZero");
-        no_hash(name, &block.hash)?;
         block.params = vec![value];
         if matches!(kind, Run::If | Run::Unless) {
-            block.params.extend(zero);
+            match block.hash.remove("includeZero") {
+                None => {}
+                Some(zero @ Parameter::Literal(Json::Bool(_))) => block.params.push(zero),
+                Some(_) => return Err("includeZero is true or false".to_owned()),
+            }
         }
-        Ok(())
+        no_hash(name, &block.hash)
     }
 
     fn partial(&mut self, partial: &mut DecoratorTemplate) -> Result<(), Refused> {

@@ -169,16 +169,27 @@ impl Set {
         data: &Value,
     ) -> Result<Str, Error> {
         let file = self.find(&State::chart(ctx), name).unwrap_or(name);
-        self.execute(ctx, templates, file, data)
+        self.start(ctx, templates, file, data, false)
     }
 
-    /// Runs a file.
+    /// Runs a file, while nothing else of the rendering is running.
     pub(super) fn execute(
         &self,
         ctx: &mut Ctx,
         templates: &Templates,
         name: &str,
         data: &Value,
+    ) -> Result<Str, Error> {
+        self.start(ctx, templates, name, data, true)
+    }
+
+    fn start(
+        &self,
+        ctx: &mut Ctx,
+        templates: &Templates,
+        name: &str,
+        data: &Value,
+        alone: bool,
     ) -> Result<Str, Error> {
         let (Some(file), Some(template)) = (self.files.get(name), self.registry.get_template(name))
         else {
@@ -188,7 +199,7 @@ impl Set {
             return Err(Error::exec(place(name, "", (1, 1)), error));
         }
         let outer = State::enter_chart(ctx, file.chart.clone());
-        let result = self.run(ctx, templates, template, data);
+        let result = self.run(ctx, templates, template, data, alone);
         State::enter_chart(ctx, outer);
         State::ascend(ctx, RUN_STACK);
         result.map_err(|(at, cause)| {
@@ -204,8 +215,9 @@ impl Set {
         templates: &Templates,
         template: &Template,
         data: &Value,
+        alone: bool,
     ) -> Result<Str, (At, FuncError)> {
-        let shared = std::sync::Mutex::new(Session::new(ctx, templates, data.clone()));
+        let shared = std::sync::Mutex::new(Session::new(ctx, templates, data.clone(), alone));
         let root = Context::from(Json::from(0));
         let mut context = RenderContext::new(None);
         helpers::register(&mut context, &shared);

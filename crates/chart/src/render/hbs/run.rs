@@ -7,9 +7,12 @@ use handlebars::{
 };
 
 use super::give::first;
-use super::helpers::Run;
+use super::helpers::{HELPER_STEPS, Run};
 use super::session::{Charged, Session, Shared, Slot, lock};
 use super::walk;
+
+/// What a turn of `each` takes, in steps of the budget.
+const TURN_STEPS: u64 = 20;
 
 pub(super) struct Runner<'s, 'a> {
     pub(super) kind: Run,
@@ -59,7 +62,7 @@ fn enter(
     kind: Run,
     helper: &Helper<'_>,
 ) -> Result<(Slot, usize), FuncError> {
-    session.ctx.meter.charge_steps(1)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let value = match kind {
         Run::Partial | Run::Charge => Slot::default(),
         _ => first(session, helper)?,
@@ -142,54 +145,53 @@ impl<'reg: 'rc, 'rc> Body<'_, 'reg, 'rc, '_, '_> {
         rc: &mut RenderContext<'reg, 'rc>,
         out: &mut dyn Output,
     ) -> HelperResult {
-        let items = {
+        {
             let mut session = lock(self.shared);
-            walk::items(&mut session, value).map_err(|error| session.fail(error))?
-        };
-        if items.is_empty() {
-            return self.choose(false, rc, out);
+            let items = walk::items(&mut session, value).map_err(|error| session.fail(error))?;
+            if items.is_empty() {
+                drop(session);
+                return self.choose(false, rc, out);
+            }
+            session.begin(items);
         }
         rc.push_block(BlockContext::new());
-        let count = items.len();
         let mut done = Ok(());
-        for (index, (key, item)) in items.into_iter().enumerate() {
-            let place = Place { index, is_last: index + 1 == count, key };
-            let floor = match self.step(place, item, rc) {
-                Ok(floor) => floor,
-                Err(error) => {
-                    done = Err(error);
-                    break;
+        for index in 0.. {
+            match self.step(index, rc) {
+                Ok(Some(floor)) => {
+                    done = self.choose(true, rc, out);
+                    lock(self.shared).close(floor);
                 }
-            };
-            done = self.choose(true, rc, out);
-            lock(self.shared).close(floor);
+                Ok(None) => break,
+                Err(error) => done = Err(error),
+            }
             if done.is_err() {
                 break;
             }
         }
+        lock(self.shared).end();
         rc.pop_block();
         done
     }
 
-    /// Sets the scope of one turn.
+    /// Sets the scope of the next turn; gives what ends it, or nothing if there is none.
     fn step(
         &self,
-        place: Place,
-        item: Slot,
+        index: i64,
         rc: &mut RenderContext<'reg, 'rc>,
-    ) -> Result<usize, RenderError> {
+    ) -> Result<Option<usize>, RenderError> {
         let mut session = lock(self.shared);
-        session.ctx.meter.charge_steps(1).map_err(|error| session.fail(error))?;
-        let index = Value::Int(i64::try_from(place.index).unwrap_or(i64::MAX));
+        session.ctx.meter.charge_steps(TURN_STEPS).map_err(|error| session.fail(error))?;
+        let Some(((key, item), is_last)) = session.next_item() else { return Ok(None) };
         let before = session.open();
         let item = session.push(item);
-        let index = session.push((index, false));
-        let first = session.push((Value::Bool(place.index == 0), false));
-        let last = session.push((Value::Bool(place.is_last), false));
-        let key = place.key.map(|key| session.push((key, false)));
+        let first = session.push((Value::Bool(index == 0), false));
+        let last = session.push((Value::Bool(is_last), false));
+        let index = session.push((Value::Int(index), false));
+        let key = key.map(|key| session.push((key, false)));
         session.open();
         drop(session);
-        let Some(block) = rc.block_mut() else { return Ok(before) };
+        let Some(block) = rc.block_mut() else { return Ok(Some(before)) };
         if let Some(key) = &key {
             block.set_local_var("key", key.clone());
         }
@@ -205,14 +207,6 @@ impl<'reg: 'rc, 'rc> Body<'_, 'reg, 'rc, '_, '_> {
         block.set_local_var("first", first);
         block.set_local_var("last", last);
         block.set_base_value(item);
-        Ok(before)
+        Ok(Some(before))
     }
-}
-
-/// Where a turn of `each` is.
-struct Place {
-    index: usize,
-    is_last: bool,
-    /// Of a map.
-    key: Option<Value>,
 }
