@@ -135,6 +135,7 @@ mod tests {
             "a: |\n  x: y\n\n   z\nkind: A\nb: >-\n\n  t\n- k\n".trim_end_matches("- k\n"),
             "a:\n  - - b\n    - c: [x, \"y\", 1]\n      e: {f: g}\nkind: A\n",
             "a: http://x:80/#y\nb: -1\nc: 2024-01-01\nd: a - b\nkind: A\n",
+            "kind: A\nmetadata:\n  annotations:\n    {}\n  name: x\nspec:\n  - a:\n      [b, c]\n  - d\n",
             "a: |\n\ttab\n".trim_end_matches("\ttab\n"),
         ];
         for document in plain {
@@ -163,6 +164,10 @@ mod tests {
             "metadata:\n- a\n",
             "metadata:\n  annotations:\n    abcdef: 1\n",
             "a: [b\n",
+            "a:\n  {}\n  b: c\n",
+            "a:\n  {}: b\n",
+            "metadata:\n  {}\n  - b\n",
+            "kind:\n  {}\n",
             "a:\tb\n",
             "a: {b: c}: d\n",
             "a: 1\n---\nb: 2\n",
@@ -177,7 +182,7 @@ mod tests {
     /// All short texts of pieces that matter to YAML.
     #[test]
     fn no_text_is_taken_for_plain_and_read_otherwise() {
-        const PIECES: [&str; 18] = [
+        const PIECES: &[&str] = &[
             "kind: A",
             "metadata:",
             "name: x",
@@ -195,6 +200,7 @@ mod tests {
             "# c",
             "[b, c]",
             "{}",
+            "\n {}",
             "x y",
         ];
         let mut plain = 0;

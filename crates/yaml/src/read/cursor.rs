@@ -29,6 +29,9 @@ impl<'a> Cursor<'a> {
     /// The text holds a character that YAML forbids (most control characters).
     pub fn new(text: &'a str) -> Result<Self, Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.as_bytes().chunks(64).all(is_simple) {
+            return Ok(Self { text, bytes: text.as_bytes(), pos: 0, mark: Mark::default() });
+        }
         if let Some(at) = text.char_indices().find(|(_, c)| !is_allowed(*c)).map(|(i, _)| i) {
             let before = text.get(..at).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
@@ -107,6 +110,24 @@ impl<'a> Cursor<'a> {
         self.mark.column += 1;
     }
 
+    /// Steps over characters up to the next that is no ASCII or ends the line.
+    pub fn skip_run(&mut self) {
+        let rest = self.bytes.get(self.pos..).unwrap_or_default();
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r') || !byte.is_ascii();
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        self.pos += length;
+        self.mark.index += length;
+        self.mark.column += length;
+    }
+
+    /// Steps to a place further on in the same line.
+    pub fn skip_to(&mut self, end: usize) {
+        let count = self.slice(self.pos, end).chars().count();
+        self.pos = end;
+        self.mark.index += count;
+        self.mark.column += count;
+    }
+
     pub fn skip_many(&mut self, count: usize) {
         for _ in 0..count {
             self.skip();
@@ -122,8 +143,10 @@ impl<'a> Cursor<'a> {
     /// Steps to the end of the line if a comment starts here.
     pub fn skip_comment(&mut self) {
         if self.here() == b'#' {
+            self.skip_run();
             while !self.is_break_or_end(0) {
                 self.skip();
+                self.skip_run();
             }
         }
     }
@@ -163,6 +186,12 @@ impl<'a> Cursor<'a> {
         self.skip();
         into.push_str(self.since(start));
     }
+}
+
+/// Whether all are ASCII and allowed; written so that many are looked at at once.
+fn is_simple(bytes: &[u8]) -> bool {
+    let allowed = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\t' | b'\n' | b'\r');
+    bytes.iter().fold(true, |all, byte| all & allowed(*byte))
 }
 
 /// Bytes of the character that starts with this byte.

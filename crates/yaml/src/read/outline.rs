@@ -119,6 +119,12 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
 
     /// A line that is neither empty nor a comment.
     fn line(&mut self, content: &'a str, column: usize) -> Option<()> {
+        if self.open
+            && content.starts_with(['{', '['])
+            && self.levels.last().is_some_and(|level| level.column < column)
+        {
+            return self.lone_flow(content);
+        }
         while self.levels.last().is_some_and(|level| level.column > column) {
             self.close();
         }
@@ -148,6 +154,19 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
             self.begin(wanted, column)?;
         }
         self.entry(content, column)
+    }
+
+    /// A flow collection on the line after its key or dash, such as what `toYaml` makes of nothing.
+    fn lone_flow(&mut self, content: &'a str) -> Option<()> {
+        self.open = false;
+        let found = match self.value(content)? {
+            Outlined::Empty => Outlined::Mapping,
+            other => other,
+        };
+        if self.levels.last().is_some_and(|level| level.told) {
+            (self.tell)(&self.path, found);
+        }
+        Some(())
     }
 
     fn begin(&mut self, form: Form, column: usize) -> Option<()> {

@@ -168,9 +168,7 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let value = self.cursor.slice(first, first + length);
-        while self.cursor.pos() < first + length {
-            self.cursor.skip();
-        }
+        self.cursor.skip_to(first + length);
         self.cursor.skip();
         Some(Cow::Borrowed(value))
     }
@@ -257,8 +255,10 @@ impl<'a> Scanner<'a> {
             more_breaks.clear();
             after_blank = blank;
             let line = self.cursor.pos();
+            self.cursor.skip_run();
             while !self.cursor.is_break_or_end(0) {
                 self.cursor.skip();
+                self.cursor.skip_run();
             }
             text.push_str(self.cursor.since(line));
             self.cursor.read_line(&mut first_break);
