@@ -2,8 +2,10 @@
 //!
 //! Texts follow Helm's where Helm has one, so that people find them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::Profile;
 use crate::render::LookupKey;
@@ -237,11 +239,16 @@ fn list(keys: &[LookupKey]) -> String {
 }
 
 /// A rendered document is not YAML, or not shaped like a Kubernetes object.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("YAML parse error on {file}: {message}")]
 pub struct ManifestError {
     /// The template: `memcached/templates/service.yaml`.
     pub file: String,
     /// Helm's words; lines in it count from the start of the document.
     pub message: String,
+    /// The document's text; empty where it is not known.
+    pub document: Arc<str>,
+    /// All rendered files by their names, for people who look for the mistake; empty where the
+    /// error does not come from a rendering.
+    pub rendered: Arc<BTreeMap<String, String>>,
 }

@@ -84,6 +84,20 @@ fn split(whole: &str) -> Result<Parts<'_>, String> {
     Ok(parts)
 }
 
+/// Scheme, host and path of a URL as Go's `url.Parse` finds them; none where Go refuses the URL.
+pub fn scheme_host_path(whole: &str) -> Option<(String, &str, &str)> {
+    let parts = split(whole).ok()?;
+    let decodes = |text: &str| decode(text).is_ok();
+    let in_host = |byte: u8| {
+        byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~%!$&'()*+,;=:[]<>\"".contains(&byte)
+    };
+    let sound = decodes(parts.path)
+        && decodes(parts.fragment)
+        && decodes(parts.host)
+        && parts.host.bytes().all(in_host);
+    sound.then_some((parts.scheme, parts.host, parts.path))
+}
+
 /// Where the scheme's colon stands; none if there is no scheme.
 fn scheme_end(text: &str) -> Option<usize> {
     for (at, c) in text.char_indices() {

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 pub use error::{Error, ErrorKind};
 pub use number::{go_float, json_float};
-pub use read::{Deserializer, Documents, MAX_DEPTH, documents};
+pub use read::{Deserializer, Documents, MAX_DEPTH, check_repeated_keys, documents};
 
 /// What becomes of numbers that are read into a type which leaves that open (like
 /// `serde_json::Value`). A type that asks for an integer or a string gets it either way.

@@ -8,11 +8,13 @@ use crate::{Chart, LoadError, gojson};
 
 /// Reads values.yaml. The first document is what Helm 3 sees; Helm 4 merges all
 /// of them, so the others are kept beside it, errors in them included.
-pub(super) fn values_into(chart: &mut Chart, file: &RawFile) -> Result<(), LoadError> {
+pub(super) fn values_into(chart: &mut Chart, file: RawFile) -> Result<(), LoadError> {
     let fault = |message| LoadError::File { file: "values.yaml".to_owned(), message };
     chart.values = read(&file.data).map_err(fault)?;
-    let Ok(text) = std::str::from_utf8(&file.data) else { return Ok(()) };
-    chart.more_values = documents(text).iter().skip(1).map(|d| read(d.as_bytes())).collect();
+    if let Ok(text) = std::str::from_utf8(&file.data) {
+        chart.more_values = documents(text).iter().skip(1).map(|d| read(d.as_bytes())).collect();
+    }
+    chart.values_text = Some(file.data);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RawFile;
 use crate::gojson::{self, Fields};
@@ -18,6 +18,13 @@ pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), L
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
+}
+
+/// Metadata from what a Chart.yaml holds, not validated.
+pub(crate) fn of_value(object: &Map<String, Value>) -> Result<Metadata, String> {
+    let mut metadata = Metadata::default();
+    fill(&mut metadata, Fields::new(object, "Metadata", ""))?;
+    Ok(metadata)
 }
 
 fn go_type(name: &str) -> &'static str {
@@ -118,7 +125,7 @@ pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
 }
 
 /// Checks Chart.yaml as Helm does, and cleans its texts of control characters.
-pub(super) fn validate(metadata: &mut Metadata) -> Result<(), LoadError> {
+pub(super) fn validate(metadata: &mut Metadata, any_api_version: bool) -> Result<(), LoadError> {
     sanitize_all(metadata);
     let invalid = |message: String| Err(LoadError::Invalid(message));
     let name = metadata.name.as_str();
@@ -141,7 +148,7 @@ pub(super) fn validate(metadata: &mut Metadata) -> Result<(), LoadError> {
     if !matches!(metadata.kind.as_str(), "" | "application" | "library") {
         return invalid("chart.metadata.type must be application or library".into());
     }
-    if !matches!(metadata.api_version.as_str(), "v1" | "v2") {
+    if !any_api_version && !matches!(metadata.api_version.as_str(), "v1" | "v2") {
         return Err(LoadError::ApiVersion(metadata.api_version.clone()));
     }
     validate_dependencies(&metadata.dependencies)

@@ -6,12 +6,15 @@ mod dir;
 mod glob;
 mod ignore;
 mod metadata;
+mod unpacked;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
+pub(crate) use metadata::of_value as metadata_of_value;
+pub(crate) use unpacked::Unpacked;
 
 use crate::{Chart, File, LoadError};
 
@@ -31,6 +34,8 @@ const MAX_ENTRIES: usize = 100_000;
 struct Account {
     bytes: u64,
     entries: usize,
+    /// Whether a chart's `apiVersion` may be any text: what is only looked at need not be known.
+    any_api_version: bool,
 }
 
 impl Account {
@@ -79,7 +84,19 @@ impl Chart {
     ///
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        Self::read(path, Account::default())
+    }
+
+    /// Reads a chart to look at it (`helm show`, `helm lint`): any `apiVersion` will do.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`]; texts follow Helm's.
+    pub fn inspect(path: &Path) -> Result<Self, LoadError> {
+        Self::read(path, Account { any_api_version: true, ..Account::default() })
+    }
+
+    fn read(path: &Path, mut account: Account) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let files = if std::fs::metadata(path).map_err(io)?.is_dir() {
             dir::read(path, &mut account)?
@@ -123,7 +140,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => chart.lock = Some(metadata::read_lock(&file)?),
-            "values.yaml" => decode::values_into(&mut chart, &file)?,
+            "values.yaml" => decode::values_into(&mut chart, file)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
                 metadata::read_into(&mut chart.metadata, &file)?;
@@ -146,7 +163,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, account.any_api_version)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);

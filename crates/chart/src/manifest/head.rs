@@ -29,8 +29,7 @@ impl Head {
     ///
     /// The document is no YAML, or one of the fields is of the wrong type.
     pub fn parse(file: &str, document: &str, profile: Profile) -> Result<Self, ManifestError> {
-        Self::read(document, profile)
-            .map_err(|message| ManifestError { file: file.to_owned(), message })
+        Self::read(document, profile).map_err(|message| super::fault(file, document, message))
     }
 
     fn read(document: &str, profile: Profile) -> Result<Self, String> {

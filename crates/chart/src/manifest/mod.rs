@@ -203,8 +203,12 @@ pub fn parse_objects(text: &str) -> Result<Vec<Value>, ManifestError> {
 }
 
 fn parse(file: &str, text: &str) -> Result<Value, ManifestError> {
-    gojson::parse(text.as_bytes(), Numbers::Exact)
-        .map_err(|message| ManifestError { file: file.to_owned(), message })
+    gojson::parse(text.as_bytes(), Numbers::Exact).map_err(|message| fault(file, text, message))
+}
+
+fn fault(file: &str, document: &str, message: String) -> ManifestError {
+    let (file, document) = (file.to_owned(), document.into());
+    ManifestError { file, message, document, ..ManifestError::default() }
 }
 
 /// A `v1` `List` stands for its items, which may be lists themselves; typed

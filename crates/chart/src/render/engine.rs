@@ -107,17 +107,49 @@ pub(super) fn render(
     let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile)?;
     values::validate(&ctx.heap, &prepared)?;
     check_kube_version(chart, input)?;
-    let collected = collect(&mut ctx, &prepared, cache, input);
-    let set = cache.set(&collected.sources, input.profile)?;
     ctx.extend(State::new(input.lookups.clone()));
+    let files = run_all(&mut ctx, &prepared, cache, input)?;
+    finish(files, &prepared, input.profile)
+}
+
+/// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and
+/// neither the kind of the chart nor its `kubeVersion` matters. `None` if the values cannot be
+/// merged, about which Helm's linter says nothing.
+pub(crate) fn render_for_lint(
+    chart: &Chart,
+    input: &RenderInput<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<BTreeMap<String, String>>, RenderError> {
+    let cache = Cache::of(chart);
+    let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
+    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile);
+    let Ok(prepared) = prepared else { return Ok(None) };
+    values::validate(&ctx.heap, &prepared)?;
+    ctx.extend(State::for_lint());
+    let files = run_all(&mut ctx, &prepared, &cache, input);
+    if let Some(state) = ctx.extension_mut::<State>() {
+        notes.append(&mut state.notes);
+    }
+    files.map(Some)
+}
+
+/// All files that are rendered, by name.
+fn run_all(
+    ctx: &mut Ctx,
+    prepared: &Prepared<'_>,
+    cache: &Cache,
+    input: &RenderInput<'_>,
+) -> Result<BTreeMap<String, String>, RenderError> {
+    let collected = collect(ctx, prepared, cache, input);
+    let set = cache.set(&collected.sources, input.profile)?;
     let mut files = BTreeMap::new();
     for source in &collected.sources {
         if !crate::manifest::base_name(&source.name).starts_with('_') {
-            let text = run(&mut ctx, &set, source, &collected.scopes, input.profile)?;
+            let text = run(ctx, &set, source, &collected.scopes, input.profile)?;
             files.insert(source.name.clone(), text);
         }
     }
-    finish(files, &prepared, input.profile)
+    Ok(files)
 }
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
@@ -252,6 +284,7 @@ fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
         None => Err(RenderError::Manifest(ManifestError {
             file: file.to_owned(),
             message: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
+            ..ManifestError::default()
         })),
     }
 }
@@ -264,7 +297,9 @@ fn finish(
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
     files.retain(|name, _| !name.ends_with(NOTES));
-    let mut rendered = Rendered::from_files(&files, profile)?;
+    let rendered = Rendered::from_files(&files, profile);
+    let mut rendered =
+        rendered.map_err(|error| ManifestError { rendered: Arc::new(files), ..error })?;
     rendered.notes = notes.unwrap_or_default();
     add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();

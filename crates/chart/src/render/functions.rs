@@ -27,11 +27,19 @@ pub(super) struct State {
     includes: HashMap<Str, u32>,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
+    /// Whether `fail` and `required` only leave a note.
+    lint: bool,
+    /// What they had to say.
+    pub(super) notes: Vec<String>,
 }
 
 impl State {
     pub(super) fn new(lookups: Lookups) -> Self {
         Self { lookups, ..Self::default() }
+    }
+
+    pub(super) fn for_lint() -> Self {
+        Self { lint: true, ..Self::default() }
     }
 }
 
@@ -152,21 +160,30 @@ pub(super) fn without_no_value(text: Str) -> Str {
     kept.into()
 }
 
-fn required(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+fn required(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
     let value = args.get(1).cloned().unwrap_or_default();
     match &value {
-        Value::Nil => Err(marked(&text(args, 0))),
-        Value::String(text_given) if text_given.is_empty() => Err(marked(&text(args, 0))),
+        Value::Nil => refused(ctx, "missing required value", &text(args, 0)),
+        Value::String(given) if given.is_empty() => {
+            refused(ctx, "missing required values", &text(args, 0))
+        }
         _ => Ok(value),
     }
 }
 
-fn fail(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
-    Err(marked(&text(args, 0)))
+fn fail(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+    refused(ctx, "funcMap fail", &text(args, 0))
 }
 
-fn marked(message: &Str) -> FuncError {
-    FuncError::new(format!("{MARK_START}{message}{MARK_END}"))
+/// Ends the rendering, or lets it go on with a note if the chart is only linted.
+fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError> {
+    match ctx.extension_mut::<State>() {
+        Some(state) if state.lint => {
+            state.notes.push(format!("{what}: {}", message.to_str_lossy()));
+            Ok(Value::String(Str::default()))
+        }
+        _ => Err(FuncError::new(format!("{MARK_START}{message}{MARK_END}"))),
+    }
 }
 
 fn lookup(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {

@@ -17,7 +17,7 @@ pub struct ReleaseFacts {
     pub name: String,
     /// The namespace of objects that name none.
     pub namespace: String,
-    /// From 1.
+    /// From 1; 0 is neither an install nor an upgrade (`helm lint`).
     pub revision: u32,
     /// `.Release.IsInstall`; `.Release.IsUpgrade` is the opposite.
     pub is_install: bool,

@@ -13,6 +13,7 @@ mod values_type;
 
 pub use capabilities::{Capabilities, KubeVersion};
 pub use catamaran_gotemplate::Budget;
+pub(crate) use engine::render_for_lint;
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
 pub use standalone::standalone;
 

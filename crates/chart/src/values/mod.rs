@@ -14,7 +14,9 @@ use catamaran_sprig::semver::{Constraint, Version};
 use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
+pub use catamaran_yaml::{go_float, json_float};
 use coalesce::Coalescer;
+pub(crate) use schema::check as check_against;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
 
@@ -81,6 +83,22 @@ pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), Rende
     let mut faults = String::new();
     schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
+}
+
+/// Lays values over others without regard to charts, as Helm's linter does.
+pub(crate) fn lay_over(
+    heap: &mut Heap,
+    over: &Map<String, Value>,
+    under: &Map<String, Value>,
+    profile: Profile,
+    warnings: &mut Vec<String>,
+) -> Result<Table, String> {
+    let over = tables::load(heap, over)?;
+    let under = tables::load(heap, under)?;
+    let mut coalescer = Coalescer { heap, profile, warnings, guard: guard::Guard::default() };
+    coalescer.tables(over, under, "", false);
+    coalescer.check().map_err(|coalesce::Mismatch(text)| text)?;
+    Ok(over)
 }
 
 pub(crate) fn plain(heap: &Heap, table: Table) -> Result<Value, RenderError> {

@@ -27,7 +27,7 @@ pub(super) fn validate(
 ) -> Result<(), RenderError> {
     if let Some(schema) = &chart.chart.schema {
         let values = plain(heap, values)?;
-        if let Err(fault) = check(schema, &values, &chart.name)? {
+        if let Err(fault) = check(schema, &values, &format!("{}/values.schema.json", chart.name))? {
             faults.push_str(&chart.name);
             faults.push_str(":\n");
             faults.push_str(&fault);
@@ -49,8 +49,12 @@ pub(super) fn validate(
     Ok(())
 }
 
-/// `Err` inside is a fault of the values, or of the schema.
-fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String>, RenderError> {
+/// Checks one chart's values. `Err` inside is a fault of the values, or of the schema.
+pub(crate) fn check(
+    schema: &[u8],
+    values: &Value,
+    file: &str,
+) -> Result<Result<(), String>, RenderError> {
     let schema: Value = match serde_json::from_slice(schema) {
         Ok(schema) => schema,
         Err(error) => return Ok(Err(error.to_string())),
@@ -67,7 +71,7 @@ fn check(schema: &[u8], values: &Value, chart: &str) -> Result<Result<(), String
         Err(CompileError::LoadUrlError { url, .. }) => {
             return Err(RenderError::Unsupported {
                 what: format!("a reference to another document ({url})"),
-                file: format!("{chart}/values.schema.json"),
+                file: file.to_owned(),
             });
         }
         Err(error) => return Ok(Err(error.to_string())),

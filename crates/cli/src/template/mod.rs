@@ -2,52 +2,28 @@
 
 mod args;
 mod output;
-mod usage;
-mod values;
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::render::standalone;
 use catamaran_chart::{
-    Budget, Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
-    RenderInput, Rendered,
+    Budget, Capabilities, Lookups, Profile, ReleaseFacts, RenderError, RenderInput, Rendered,
 };
 
-pub(crate) use args::{TemplateArgs, with_helms_manners};
-pub(crate) use usage::exit as exit_with_usage;
+pub(crate) use args::TemplateArgs;
 
-/// Runs the command. `namespace` tells the namespace of the current context, and is asked only if
-/// no flag names one.
-pub(crate) fn run(args: &TemplateArgs, namespace: impl FnOnce() -> String) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let result = template(args, namespace, &mut out).and_then(|()| Ok(out.flush()?));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads us has seen enough: `| head`.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("Error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+use crate::charts::{self, seed};
+
+/// Runs the command.
+pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
+    charts::print(|out| template(args, out))
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-fn template(
-    args: &TemplateArgs,
-    namespace: impl FnOnce() -> String,
-    out: &mut impl io::Write,
-) -> Result<()> {
-    let profile = args.profile;
+fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
+    let profile = args.helm.profile;
     if args.places.is_empty() {
         bail!(
             "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
@@ -56,16 +32,15 @@ fn template(
     let capabilities = capabilities(args)?;
     refuse(args)?;
     let (name, place) = name_and_chart(args)?;
-    let path = locate(&place)?;
-    let values = values::gather(&args.values, profile)?;
-    let mut chart = load(&path, profile)?;
+    let path = charts::locate(&place, &args.place)?;
+    let values = charts::values(&args.values, profile)?;
+    let mut chart = charts::load(&path, profile)?;
     if args.skip_schema_validation {
         chart = chart.without_schemas();
     }
     let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
     check_name(&name, profile)?;
-    let namespace =
-        args.namespace.clone().filter(|name| !name.is_empty()).unwrap_or_else(namespace);
+    let namespace = args.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
     let rendered = chart.render(&RenderInput {
         values: &values,
@@ -74,10 +49,13 @@ fn template(
         profile,
         lookups: &Lookups::offline(),
         clock: SystemTime::now(),
-        seed: RandomState::new().build_hasher().finish(),
+        seed: seed(),
         budget: Budget::default(),
     });
-    let rendered = rendered.map_err(|error| explain(&error, profile))?;
+    let rendered = match rendered {
+        Ok(rendered) => rendered,
+        Err(error) => return Err(failed(args, &error, out)?),
+    };
     warn(&rendered);
     output::print(args, &release.name, &rendered, out)
 }
@@ -90,26 +68,13 @@ fn warn(rendered: &Rendered) {
 }
 
 fn capabilities(args: &TemplateArgs) -> Result<Capabilities> {
-    let mut capabilities = Capabilities::offline(args.profile);
-    if let Some(text) = args.kube_version.as_deref().filter(|text| !text.is_empty()) {
-        capabilities.kube_version = KubeVersion::parse(text, args.profile).ok_or_else(|| {
-            anyhow!("invalid kube version '{text}': {}", no_version(text, args.profile))
-        })?;
+    let profile = args.helm.profile;
+    let mut capabilities = Capabilities::offline(profile);
+    if let Some(version) = charts::kube_version(args.kube_version.as_deref(), profile)? {
+        capabilities.kube_version = version;
     }
     capabilities.api_versions.extend(args.api_versions.iter().cloned());
     Ok(capabilities)
-}
-
-/// Why a text is no version.
-fn no_version(text: &str, profile: Profile) -> String {
-    let digits = text.strip_prefix('v').unwrap_or(text);
-    match profile {
-        Profile::Helm318 => "Invalid Semantic Version".to_owned(),
-        Profile::Helm43 if digits.chars().all(|c| c.is_ascii_digit()) => {
-            format!("illegal version string {text:?}")
-        }
-        Profile::Helm43 => format!("could not parse {text:?} as version"),
-    }
 }
 
 /// Refuses what is not done yet, rather than print something else than asked for.
@@ -118,9 +83,7 @@ fn refuse(args: &TemplateArgs) -> Result<()> {
     let asked = [
         (refused.validate, "--validate"),
         (refused.dependency_update, "--dependency-update"),
-        (refused.verify, "--verify"),
         (refused.enable_dns, "--enable-dns"),
-        (refused.repo.is_some(), "--repo"),
         (refused.post_renderer.is_some(), "--post-renderer"),
     ];
     if let Some((_, flag)) = asked.into_iter().find(|(asked, _)| *asked) {
@@ -130,7 +93,7 @@ fn refuse(args: &TemplateArgs) -> Result<()> {
         None | Some("client" | "unset" | "true") => Ok(()),
         Some("server") => bail!("--dry-run=server is not supported yet"),
         // Helm 3 takes it for what `template` does anyway.
-        Some("none" | "false") if args.profile == Profile::Helm318 => Ok(()),
+        Some("none" | "false") if args.helm.profile == Profile::Helm318 => Ok(()),
         Some(value @ ("none" | "false")) => {
             bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
         }
@@ -162,32 +125,7 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    let seed = RandomState::new().build_hasher().finish();
-    Ok(standalone("name-template", text, SystemTime::now(), seed)?)
-}
-
-/// A folder or a file; names in repositories and registries are for later.
-fn locate(place: &str) -> Result<PathBuf> {
-    let path = Path::new(place.trim());
-    if path.exists() {
-        return Ok(std::path::absolute(path)?);
-    }
-    if path.is_absolute() || place.trim().starts_with('.') {
-        bail!("path {place:?} not found");
-    }
-    bail!("{place}: there is no such path, and charts of repositories are not supported yet")
-}
-
-fn load(path: &Path, profile: Profile) -> Result<Chart> {
-    let top = path.join("Chart.yaml");
-    if profile == Profile::Helm43
-        && path.is_dir()
-        && let Err(error) = std::fs::File::open(&top)
-    {
-        let top = top.display().to_string();
-        bail!("unable to detect chart at {top}: {}", go_error("open", &top, &error));
-    }
-    Chart::load(path).map_err(|error| anyhow!(error.text(profile)))
+    Ok(standalone("name-template", text, SystemTime::now(), seed())?)
 }
 
 /// Names that Kubernetes takes as a label: dotted lower-case words, 53 characters in all.
@@ -211,22 +149,28 @@ fn check_name(name: &str, profile: Profile) -> Result<()> {
     )
 }
 
-/// Once there is a release, Helm adds a hint.
-fn explain(error: &RenderError, profile: Profile) -> anyhow::Error {
-    let text = error.text(profile);
-    match error {
-        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. } => {
-            anyhow!(text)
-        }
-        _ => anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"),
+/// The error of a rendering. Once there is a release Helm adds a hint, or, with `--debug`, prints
+/// what it has.
+fn failed(
+    args: &TemplateArgs,
+    error: &RenderError,
+    out: &mut impl io::Write,
+) -> Result<anyhow::Error> {
+    let text = error.text(args.helm.profile);
+    let has_release = !matches!(
+        error,
+        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. }
+    );
+    if !has_release {
+        return Ok(anyhow!(text));
     }
-}
-
-/// `open values.yaml: no such file or directory`, as Go tells errors of the system.
-fn go_error(verb: &str, path: &str, error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_ascii_lowercase());
-    format!("{verb} {path}: {}{}", first.map(String::from).unwrap_or_default(), chars.as_str())
+    if !args.global.is_debug() {
+        return Ok(anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"));
+    }
+    let raw = match error {
+        RenderError::Manifest(error) => output::raw(&error.rendered),
+        _ => String::new(),
+    };
+    writeln!(out, "{}", raw.trim())?;
+    Ok(anyhow!(text))
 }

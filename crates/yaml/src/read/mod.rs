@@ -8,10 +8,12 @@ mod properties;
 mod reader;
 mod scalars;
 mod scanner;
+mod strict;
 mod tag;
 mod token;
 mod tree;
 
 pub(crate) use cursor::is_allowed;
 pub use de::{Deserializer, Documents, documents};
+pub use strict::check_repeated_keys;
 pub use tree::MAX_DEPTH;

@@ -205,7 +205,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn is_merge(&self, id: NodeId) -> bool {
+    pub(super) fn is_merge(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Some(NodeKind::Scalar { value, tag, implicit })
             if value == "<<" && (*implicit || tag.as_deref() == Some("tag:yaml.org,2002:merge")))
     }
