@@ -200,6 +200,9 @@ impl LoadError {
             (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
                 format!("cannot load {file}: cannot unmarshal yaml document: {message}")
             }
+            (Self::File { file, message }, Profile::Helm318) => {
+                format!("cannot load {file}: {}", in_helm_3(message))
+            }
             (Self::Subchart { name, parent, source }, profile) => {
                 let inner = match &**source {
                     // Only of the outermost archive Helm 4 hides what is wrong.
@@ -232,6 +235,11 @@ impl RenderError {
             _ => text,
         }
     }
+}
+
+/// The types of a chart's model, as Helm 3 calls them in its errors.
+pub(crate) fn in_helm_3(message: &str) -> String {
+    message.replace("of type v2.", "of type chart.").replace("of type []*v2.", "of type []*chart.")
 }
 
 fn list(keys: &[LookupKey]) -> String {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::folder::{Folder, Kind};
 use super::{Report, Severity, address};
+use crate::error::in_helm_3;
 use crate::gojson::{self, Fields};
 use crate::load::metadata_of_value;
 use crate::{Metadata, Profile};
@@ -21,6 +22,7 @@ pub(super) fn check(report: &mut Report, folder: &Folder, profile: Profile) {
     let chartfile = match read(folder) {
         Ok(chartfile) => chartfile,
         Err(text) => {
+            let text = if profile == Profile::Helm318 { in_helm_3(&text) } else { text };
             report.check(Severity::Error, FILE, Err(format!("unable to parse YAML\n\t{text}")));
             return;
         }

@@ -17,8 +17,14 @@ pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), L
         let object = gojson::object(value, go_type("Metadata"))?;
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
-    .map_err(|message| LoadError::File { file: file.name.clone(), message })
+    .map_err(|message| match message {
+        // What Helm finds only when it validates the chart.
+        message if message.ends_with(EMPTY_NODES) => LoadError::Invalid(message),
+        message => LoadError::File { file: file.name.clone(), message },
+    })
 }
+
+const EMPTY_NODES: &str = " must not contain empty or null nodes";
 
 /// Metadata from what a Chart.yaml holds, not validated.
 pub(crate) fn of_value(object: &Map<String, Value>) -> Result<Metadata, String> {
@@ -73,7 +79,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 
 fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
     let object = match item {
-        Value::Null => return Err("maintainers must not contain empty or null nodes".into()),
+        Value::Null => return Err(format!("maintainers{EMPTY_NODES}")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("maintainers", other, "v2.Maintainer")),
     };
@@ -87,7 +93,7 @@ fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
 
 fn dependency(item: &Value, parent: Fields<'_>) -> Result<Dependency, String> {
     let object = match item {
-        Value::Null => return Err("dependencies must not contain empty or null nodes".into()),
+        Value::Null => return Err(format!("dependencies{EMPTY_NODES}")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("dependencies", other, "v2.Dependency")),
     };

@@ -89,7 +89,8 @@ pub(crate) fn run(args: &ShowArgs) -> ExitCode {
 /// Like helm: without a word on what to show, that is no mistake.
 fn help() -> ExitCode {
     let mut command = crate::command();
-    let help = command.find_subcommand_mut("show").map(|show| show.render_help().to_string());
+    command.build();
+    let help = command.find_subcommand_mut("show").map(|show| show.render_long_help().to_string());
     match io::stdout().write_all(help.unwrap_or_default().as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
