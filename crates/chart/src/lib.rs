@@ -21,7 +21,9 @@ mod gopath;
 pub mod lint;
 pub mod load;
 pub mod manifest;
+mod notice;
 mod profile;
+pub mod reference;
 pub mod render;
 pub mod values;
 

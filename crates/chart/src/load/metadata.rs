@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use catamaran_sprig::check_rfc3339;
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
 use serde_json::{Map, Value};
@@ -17,14 +18,11 @@ pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), L
         let object = gojson::object(value, go_type("Metadata"))?;
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
-    .map_err(|message| match message {
-        // What Helm finds only when it validates the chart.
-        message if message.ends_with(EMPTY_NODES) => LoadError::Invalid(message),
-        message => LoadError::File { file: file.name.clone(), message },
+    .map_err(|message| match message.strip_prefix(NULL_NODE) {
+        Some(field) => LoadError::Invalid(format!("{field}{EMPTY_NODES}")),
+        None => LoadError::File { file: file.name.clone(), message },
     })
 }
-
-const EMPTY_NODES: &str = " must not contain empty or null nodes";
 
 /// Metadata from what a Chart.yaml holds, not validated.
 pub(crate) fn of_value(object: &Map<String, Value>) -> Result<Metadata, String> {
@@ -32,6 +30,10 @@ pub(crate) fn of_value(object: &Map<String, Value>) -> Result<Metadata, String> 
     fill(&mut metadata, Fields::new(object, "Metadata", ""))?;
     Ok(metadata)
 }
+
+/// Marks the name of a list that holds a null, which is no fault of the file's form to Helm.
+const NULL_NODE: &str = "null in ";
+const EMPTY_NODES: &str = " must not contain empty or null nodes";
 
 fn go_type(name: &str) -> &'static str {
     match name {
@@ -79,7 +81,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 
 fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
     let object = match item {
-        Value::Null => return Err(format!("maintainers{EMPTY_NODES}")),
+        Value::Null => return Err(format!("{NULL_NODE}maintainers")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("maintainers", other, "v2.Maintainer")),
     };
@@ -93,7 +95,7 @@ fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
 
 fn dependency(item: &Value, parent: Fields<'_>) -> Result<Dependency, String> {
     let object = match item {
-        Value::Null => return Err(format!("dependencies{EMPTY_NODES}")),
+        Value::Null => return Err(format!("{NULL_NODE}dependencies")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("dependencies", other, "v2.Dependency")),
     };
@@ -119,7 +121,7 @@ pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
         let fields = Fields::new(&object, "Lock", "");
         let items = fields.list("dependencies", "[]*v2.Dependency")?.unwrap_or_default();
         Ok(Lock {
-            generated: fields.text("generated")?.unwrap_or_default(),
+            generated: time(fields.get("generated"))?,
             digest: fields.text("digest")?.unwrap_or_default(),
             dependencies: items
                 .iter()
@@ -128,6 +130,19 @@ pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
         })
     })()
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
+}
+
+/// A time as Go reads it from JSON.
+fn time(value: Option<&Value>) -> Result<String, String> {
+    let fault = |text| format!("error unmarshaling JSON: while decoding JSON: {text}");
+    match value {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => {
+            check_rfc3339(text).map_err(fault)?;
+            Ok(text.clone())
+        }
+        Some(_) => Err(fault("Time.UnmarshalJSON: input is not a JSON string".to_owned())),
+    }
 }
 
 /// Checks Chart.yaml as Helm does, and cleans its texts of control characters.

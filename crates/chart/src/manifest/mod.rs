@@ -13,6 +13,7 @@ use serde_json::Value;
 pub use head::Head;
 pub use split::split;
 
+use crate::notice::Notice;
 use crate::{Crd, ManifestError, Profile, gojson};
 use hooks::Role;
 
@@ -104,7 +105,14 @@ impl Rendered {
             }),
             Role::Hook(hook) => self.hooks.push(*hook),
             Role::Unknown(events) => {
-                self.warnings.push(format!("skipping unknown hook: {events:?} in {path}"));
+                let old = format!("info: skipping unknown hook: {events:?}");
+                let notice = Notice {
+                    level: "INFO",
+                    message: "skipping unknown hooks",
+                    attributes: &[("hookTypes", &events)],
+                    helm3: ("manifest_sorter.go:199", &old),
+                };
+                self.warnings.push(notice.line(profile));
             }
         }
         Ok(())

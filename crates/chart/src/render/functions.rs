@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use catamaran_gotemplate::{
-    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Str, Type, Value, fmt,
+    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
 
+use super::engine::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
+use crate::notice::Notice;
 
 /// How often one name may be included inside itself, as in Helm.
 const MAX_INCLUDES: u32 = 1000;
@@ -27,19 +29,61 @@ pub(super) struct State {
     includes: HashMap<Str, u32>,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
-    /// Whether `fail` and `required` only leave a note.
-    lint: bool,
+    templates: Option<Arc<Templates>>,
+    /// How deep things nest on the native stack: see [`State::descend`].
+    depth: usize,
+    /// The chart whose file is running, `parent/charts/sub`.
+    chart: Str,
+    /// Set if `fail` and `required` only leave a note: in the words of this Helm.
+    lint: Option<Profile>,
     /// What they had to say.
     pub(super) notes: Vec<String>,
 }
+
+/// Blocks, partials and runs of Handlebars within one another, which nest on the native stack.
+const MAX_NATIVE_DEPTH: usize = 100;
 
 impl State {
     pub(super) fn new(lookups: Lookups) -> Self {
         Self { lookups, ..Self::default() }
     }
 
-    pub(super) fn for_lint() -> Self {
-        Self { lint: true, ..Self::default() }
+    /// With the templates that include each other.
+    pub(super) fn with(self, templates: Arc<Templates>) -> Self {
+        Self { templates: Some(templates), ..self }
+    }
+
+    /// Goes deeper in what nests on the native stack.
+    pub(super) fn descend(ctx: &mut Ctx, levels: usize) -> Result<(), FuncError> {
+        let state = state(ctx)?;
+        if state.depth + levels > MAX_NATIVE_DEPTH {
+            let text = "exceeded the limit of nested blocks, partials and includes of Handlebars";
+            return Err(FuncError::too_deep(text));
+        }
+        state.depth += levels;
+        Ok(())
+    }
+
+    /// Comes back up.
+    pub(super) fn ascend(ctx: &mut Ctx, levels: usize) {
+        if let Ok(state) = state(ctx) {
+            state.depth = state.depth.saturating_sub(levels);
+        }
+    }
+
+    /// The chart whose file is running.
+    pub(super) fn chart(ctx: &Ctx) -> String {
+        let chart = ctx.extension::<Self>().map(|state| state.chart.to_string());
+        chart.unwrap_or_default()
+    }
+
+    /// Tells whose file runs now; gives the one before.
+    pub(super) fn enter_chart(ctx: &mut Ctx, chart: Str) -> Str {
+        state(ctx).map_or(Str::default(), |state| std::mem::replace(&mut state.chart, chart))
+    }
+
+    pub(super) fn for_lint(profile: Profile) -> Self {
+        Self { lint: Some(profile), ..Self::default() }
     }
 }
 
@@ -70,6 +114,40 @@ const SINCE_HELM_4: &[&str] = &[
     "durationTruncateTo",
 ];
 
+/// The functions that are only here.
+pub(crate) const ITEMS: &[Item] = &[
+    Item::new(
+        Func::engine("include", &[Type::String, Type::Any], include),
+        Origin::Helm,
+        "NAME DATA -> string",
+        "The output of a named template, which gets the data as its dot. Unlike `template` it can \
+         be piped on.",
+        (
+            "include",
+            &[(
+                r#"{{ define "label" }}app: {{ . }}{{ end }}{{ include "label" "web" | upper }}"#,
+                "APP: WEB",
+            )],
+        ),
+    ),
+    Item::new(
+        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        Origin::Helm,
+        "TEXT DATA -> string",
+        "The output of a text that is itself a template, which gets the data as its dot. It sees \
+         the chart's named templates; those that it defines end with it.",
+        ("tpl", &[(r#"{{ tpl "{{ .name | upper }}" (dict "name" "web") }}"#, "WEB")]),
+    ),
+    Item::new(
+        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
+        Origin::Helm,
+        "APIVERSION KIND NAMESPACE NAME -> map",
+        "An object of the cluster, or with an empty name the list of them under `items`. An empty \
+         map if there is none, and always without a cluster (`catamaran template`).",
+        ("lookup", &[(r#"{{ lookup "v1" "Secret" "default" "tls" }}"#, "map[]")]),
+    ),
+];
+
 fn build(profile: Profile) -> Arc<Functions> {
     let mut functions = catamaran_sprig::registry();
     if profile == Profile::Helm318 {
@@ -78,12 +156,13 @@ fn build(profile: Profile) -> Arc<Functions> {
         }
     }
     functions.extend([
-        Func::engine("include", &[Type::String, Type::Any], include),
-        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        // Empty, unless whoever renders resolves names.
+        Func::new("getHostByName", &[Type::String], host),
+        // Known to Sprig's family, but their texts are marked here.
         Func::new("required", &[Type::String, Type::Any], required),
         Func::new("fail", &[Type::String], fail),
-        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
     ]);
+    functions.extend(ITEMS.iter().map(|item| item.func.clone()));
     Arc::new(functions)
 }
 
@@ -105,6 +184,11 @@ fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     }
     *nested += 1;
     let data = args.get(1).cloned().unwrap_or_default();
+    if let Some(templates) = state(ctx)?.templates.clone() {
+        if let Some(output) = templates.include_handlebars(ctx, &name, &data) {
+            return included(ctx, args, output).map(Call::Done);
+        }
+    }
     Ok(Call::Template { name, data, then: included })
 }
 
@@ -178,8 +262,17 @@ fn fail(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
 /// Ends the rendering, or lets it go on with a note if the chart is only linted.
 fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError> {
     match ctx.extension_mut::<State>() {
-        Some(state) if state.lint => {
-            state.notes.push(format!("{what}: {}", message.to_str_lossy()));
+        Some(state) if state.lint.is_some() => {
+            let message = message.to_str_lossy();
+            let (level, place, old) = match what {
+                "funcMap fail" => ("INFO", "engine.go:227", "Fail"),
+                "missing required value" => ("WARN", "engine.go:206", "Missing required value"),
+                _ => ("WARN", "engine.go:214", "Missing required value"),
+            };
+            let old = format!("[INFO] {old}: {message}");
+            let attributes = &[("message", &*message)];
+            let notice = Notice { level, message: what, attributes, helm3: (place, &old) };
+            state.notes.push(notice.line(state.lint.unwrap_or_default()));
             Ok(Value::String(Str::default()))
         }
         _ => Err(FuncError::new(format!("{MARK_START}{message}{MARK_END}"))),
@@ -189,16 +282,31 @@ fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError>
 fn lookup(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
     let part = |at| text(args, at).to_str_lossy().into_owned();
     let key = LookupKey { api_version: part(0), kind: part(1), namespace: part(2), name: part(3) };
-    let state = state(ctx)?;
-    match state.lookups.clone().get(&key) {
-        Some(serde_json::Value::Null) => Ok(Value::Map(ctx.heap.new_map())),
-        Some(found) => {
-            crate::values::tables::load_value(&mut ctx.heap, found).map_err(FuncError::from)
-        }
-        None => {
-            let message = format!("{key} has not been fetched");
-            state.needs.push(key);
-            Err(FuncError::tagged(LOOKUP, message))
-        }
+    match find(ctx, key)? {
+        serde_json::Value::Null => Ok(Value::Map(ctx.heap.new_map())),
+        found => crate::values::tables::load_value(&mut ctx.heap, &found).map_err(FuncError::from),
     }
+}
+
+fn host(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+    let key = LookupKey::host(text(args, 0).to_str_lossy());
+    match find(ctx, key)? {
+        serde_json::Value::String(address) if address.is_empty() => {
+            // Go takes one of no addresses.
+            Err(FuncError::new("invalid argument to Intn"))
+        }
+        serde_json::Value::String(address) => Ok(Value::string(address)),
+        _ => Ok(Value::string("")),
+    }
+}
+
+/// What is known of a lookup; ends the rendering if that is nothing yet.
+fn find(ctx: &mut Ctx, key: LookupKey) -> Result<serde_json::Value, FuncError> {
+    let state = state(ctx)?;
+    if let Some(found) = state.lookups.get(&key) {
+        return Ok(found.clone());
+    }
+    let message = format!("{key} has not been fetched");
+    state.needs.push(key);
+    Err(FuncError::tagged(LOOKUP, message))
 }

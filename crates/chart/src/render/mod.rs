@@ -4,8 +4,9 @@ mod capabilities;
 mod engine;
 mod errors;
 mod files;
-mod functions;
+pub(crate) mod functions;
 mod glob;
+mod hbs;
 mod input;
 mod objects;
 mod standalone;
@@ -15,7 +16,7 @@ pub use capabilities::{Capabilities, KubeVersion};
 pub use catamaran_gotemplate::Budget;
 pub(crate) use engine::render_for_lint;
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
-pub use standalone::standalone;
+pub use standalone::{standalone, standalone_with_environment};
 
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@ mod coalesce;
 mod dependencies;
 mod guard;
 mod schema;
+mod sources;
 pub mod strvals;
 pub(crate) mod tables;
 mod tree;
@@ -17,6 +18,7 @@ use crate::{Chart, Profile, RenderError};
 pub use catamaran_yaml::{go_float, json_float};
 use coalesce::Coalescer;
 pub(crate) use schema::check as check_against;
+pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
 

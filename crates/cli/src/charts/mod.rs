@@ -1,5 +1,6 @@
 //! What the commands on charts have in common: flags, places, values, how they end.
 
+pub(crate) mod cluster;
 pub(crate) mod flags;
 mod place;
 mod usage;

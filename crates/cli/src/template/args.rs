@@ -8,8 +8,8 @@ use crate::charts::flags::{GlobalArgs, PlaceArgs, ProfileArgs, ValueArgs};
 
 /// Render a chart, as `helm template` does
 ///
-/// Takes helm's flags, prints what helm prints, and fails with helm's words. Nothing is asked of a
-/// cluster: `lookup` finds nothing.
+/// Takes helm's flags, prints what helm prints, and fails with helm's words. No cluster is asked
+/// unless with --dry-run=server: `lookup` finds nothing.
 #[derive(Args, Debug)]
 #[command(disable_version_flag = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
@@ -37,6 +37,23 @@ pub(crate) struct TemplateArgs {
     /// More API versions that the chart sees: group/version or group/version/Kind
     #[arg(short, long, value_delimiter = ',', value_name = "VERSIONS", help_heading = "Cluster")]
     pub api_versions: Vec<String>,
+    /// server: the cluster of the kubeconfig tells its versions and answers `lookup`; nothing is
+    /// written there [default: client]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "unset",
+        value_name = "WHERE",
+        help_heading = "Cluster"
+    )]
+    pub dry_run: Option<String>,
+    /// The same as --dry-run=server
+    #[arg(long, help_heading = "Cluster")]
+    pub validate: bool,
+    /// Let `getHostByName` ask for addresses; it finds nothing otherwise
+    #[arg(long, help_heading = "Cluster")]
+    pub enable_dns: bool,
 
     /// Print the files of crds/ too
     #[arg(long, help_heading = "Output")]
@@ -79,19 +96,13 @@ Examples:
   catamaran template demo ./chart -f production.yaml --set image.tag=v2 -s templates/deployment.yaml
   catamaran template demo ./chart --profile 3.18      as an operator renders it";
 
-/// Flags that would need a cluster, a registry or plugins.
+/// Flags that would need a registry or plugins.
 #[derive(Args, Debug, Default)]
 pub(crate) struct RefusedArgs {
     #[arg(long, hide = true)]
-    pub validate: bool,
-    #[arg(long, hide = true)]
     pub dependency_update: bool,
     #[arg(long, hide = true)]
-    pub enable_dns: bool,
-    #[arg(long, hide = true)]
     pub post_renderer: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
-    pub dry_run: Option<String>,
 }
 
 /// Flags of an installation: they change nothing where a chart is only printed, in helm neither.
@@ -121,7 +132,7 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true)]
     server_side: bool,
     #[arg(long, hide = true)]
-    skip_crds: bool,
+    pub skip_crds: bool,
     #[arg(long, hide = true)]
     take_ownership: bool,
     #[arg(long, hide = true)]

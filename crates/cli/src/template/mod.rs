@@ -8,14 +8,16 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::render::standalone;
+use catamaran_chart::render::standalone_with_environment;
 use catamaran_chart::{
-    Budget, Capabilities, Lookups, Profile, ReleaseFacts, RenderError, RenderInput, Rendered,
+    Budget, Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
+    Rendered,
 };
 
 pub(crate) use args::TemplateArgs;
 
-use crate::charts::{self, seed};
+use crate::charts::cluster::{self, Cluster};
+use crate::charts::{self, flags, seed};
 
 /// Runs the command.
 pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
@@ -29,7 +31,8 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
             "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
         );
     }
-    let capabilities = capabilities(args)?;
+    let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
+    let asks_cluster = asks_cluster(args)?;
     refuse(args)?;
     let (name, place) = name_and_chart(args)?;
     let path = charts::locate(&place, &args.place)?;
@@ -39,67 +42,120 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
         chart = chart.without_schemas();
     }
     let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
+    if chart.metadata().deprecated {
+        eprintln!("{}", deprecated(profile));
+    }
+    let cluster = asks_cluster.then(|| Cluster::connect(&args.global.cluster)).transpose()?;
     check_name(&name, profile)?;
     let namespace = args.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
-    let rendered = chart.render(&RenderInput {
+    let capabilities = match &cluster {
+        Some(cluster) => cluster.capabilities()?,
+        None => offline(args, kube_version),
+    };
+    let lookups = if cluster.is_some() { Lookups::online() } else { Lookups::offline() };
+    let input = RenderInput {
         values: &values,
         release: &release,
         capabilities: &capabilities,
         profile,
-        lookups: &Lookups::offline(),
+        lookups: &if args.enable_dns { lookups.with_hosts() } else { lookups },
         clock: SystemTime::now(),
         seed: seed(),
         budget: Budget::default(),
-    });
-    let rendered = match rendered {
+    };
+    let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => return Err(failed(args, &error, out)?),
     };
     warn(&rendered);
+    if let Some(cluster) = &cluster {
+        if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
+            eprintln!(
+                "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
+            );
+        }
+        cluster.check_kinds(&rendered)?;
+    }
     output::print(args, &release.name, &rendered, out)
+}
+
+fn deprecated(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Helm318 => "WARNING: This chart is deprecated",
+        Profile::Helm43 => "level=WARN msg=\"this chart is deprecated\"",
+    }
 }
 
 /// What Helm would log.
 fn warn(rendered: &Rendered) {
     for warning in &rendered.warnings {
-        eprintln!("level=WARN msg={warning:?}");
+        eprintln!("{warning}");
     }
 }
 
-fn capabilities(args: &TemplateArgs) -> Result<Capabilities> {
-    let profile = args.helm.profile;
-    let mut capabilities = Capabilities::offline(profile);
-    if let Some(version) = charts::kube_version(args.kube_version.as_deref(), profile)? {
+fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabilities {
+    let mut capabilities = Capabilities::offline(args.helm.profile);
+    if let Some(version) = kube_version {
         capabilities.kube_version = version;
     }
     capabilities.api_versions.extend(args.api_versions.iter().cloned());
-    Ok(capabilities)
+    capabilities
+}
+
+/// Whether a cluster tells what it can do, and answers `lookup`: `--validate`, `--dry-run=server`.
+fn asks_cluster(args: &TemplateArgs) -> Result<bool> {
+    let is_new = args.helm.profile == Profile::Helm43;
+    let asked = match args.dry_run.as_deref() {
+        None | Some("client") => false,
+        Some("server") => true,
+        Some("unset") if is_new => {
+            eprintln!(
+                "level=WARN msg=\"--dry-run is deprecated and should be replaced with '--dry-run=client'\""
+            );
+            false
+        }
+        Some("none") if !is_new => true,
+        Some(value) => {
+            let on = flags::go_bool(value).ok().filter(|_| value != "none");
+            match on {
+                // Helm 3 knows no more than these words.
+                Some(false) if !is_new => true,
+                Some(true) if !is_new => false,
+                Some(true) => {
+                    eprintln!(
+                        "level=WARN msg=\"boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'\""
+                    );
+                    false
+                }
+                None if !is_new => bail!(
+                    "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server"
+                ),
+                Some(false) => {
+                    bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
+                }
+                None if value == "none" => {
+                    bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
+                }
+                None => bail!(
+                    "invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""
+                ),
+            }
+        }
+    };
+    Ok(asked || args.validate)
 }
 
 /// Refuses what is not done yet, rather than print something else than asked for.
 fn refuse(args: &TemplateArgs) -> Result<()> {
     let refused = &args.refused;
     let asked = [
-        (refused.validate, "--validate"),
         (refused.dependency_update, "--dependency-update"),
-        (refused.enable_dns, "--enable-dns"),
         (refused.post_renderer.is_some(), "--post-renderer"),
     ];
-    if let Some((_, flag)) = asked.into_iter().find(|(asked, _)| *asked) {
-        bail!("{flag} is not supported yet");
-    }
-    match refused.dry_run.as_deref() {
-        None | Some("client" | "unset" | "true") => Ok(()),
-        Some("server") => bail!("--dry-run=server is not supported yet"),
-        // Helm 3 takes it for what `template` does anyway.
-        Some("none" | "false") if args.helm.profile == Profile::Helm318 => Ok(()),
-        Some(value @ ("none" | "false")) => {
-            bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
-        }
-        Some(value) => {
-            bail!("invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\"")
-        }
+    match asked.into_iter().find(|(asked, _)| *asked) {
+        Some((_, flag)) => bail!("{flag} is not supported yet"),
+        None => Ok(()),
     }
 }
 
@@ -125,7 +181,7 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    Ok(standalone("name-template", text, SystemTime::now(), seed())?)
+    Ok(standalone_with_environment("name-template", text, SystemTime::now(), seed())?)
 }
 
 /// Names that Kubernetes takes as a label: dotted lower-case words, 53 characters in all.
