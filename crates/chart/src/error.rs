@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Profile;
-use crate::render::LookupKey;
+use crate::render::{LookupKey, Trace};
 
 /// A place in a chart's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,6 +173,8 @@ pub enum RenderError {
         text: String,
         /// Where.
         at: Position,
+        /// The same for people, with the source.
+        trace: Box<Trace>,
     },
     /// A template failed while it ran, or it called `fail` or `required`.
     #[error("{text}")]
@@ -183,6 +185,8 @@ pub enum RenderError {
         at: Position,
         /// What was wrong, without the positions.
         message: String,
+        /// The same for people, with the source and the value that is not there.
+        trace: Box<Trace>,
     },
     /// The rendering went beyond its [`crate::Budget`].
     #[error("{at}: {text}")]
@@ -276,4 +280,14 @@ pub struct ManifestError {
     /// All rendered files by their names, for people who look for the mistake; empty where the
     /// error does not come from a rendering.
     pub rendered: Arc<BTreeMap<String, String>>,
+}
+
+impl ManifestError {
+    /// Where in the document the mistake is, line and column from 1: the true place, which Helm's
+    /// text often misses by a line. `None` if the document is YAML but no object.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        let numbers = catamaran_yaml::Numbers::Exact;
+        let error = catamaran_yaml::from_str::<serde_json::Value>(&self.document, numbers).err()?;
+        (error.line() > 0).then(|| (error.line(), error.column()))
+    }
 }

@@ -2,6 +2,7 @@
 
 mod charts;
 mod context;
+mod explain;
 mod lint;
 mod show;
 mod template;

@@ -14,8 +14,8 @@ items! {
         r#"{{ urlJoin (dict "scheme" "https" "host" "example.com" "path" "/a") }}"#
             => "https://example.com/a";
     "urlJoin"(Map) => |ctx, args| join(ctx, map(args, 0));
-    /// Asks the resolver for an address: never done here, the answer is always `""`, as Helm's
-    /// without `--enable-dns`.
+    /// An address of a host, as the resolver tells it: only with `--enable-dns`, otherwise always
+    /// `""`.
     sprig "NAME -> string", r#"{{ getHostByName "example.com" | quote }}"# => r#""""#;
     "getHostByName"(String) => |_, _| Ok("".into());
 }

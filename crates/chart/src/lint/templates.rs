@@ -10,7 +10,7 @@ use super::decoder::{Decoder, Head};
 use super::folder::{Folder, Kind};
 use super::{Options, Report, Severity, deprecations, names};
 use crate::gojson::{self, Fields};
-use crate::render::render_for_lint;
+use crate::render::{output_name, render_for_lint};
 use crate::{
     Capabilities, Chart, File, KubeVersion, LoadError, Lookups, Profile, ReleaseFacts, RenderInput,
 };
@@ -101,11 +101,12 @@ struct Look<'a> {
 impl Look<'_> {
     fn at_all(&mut self, chart: &Chart, rendered: &BTreeMap<String, String>) {
         for file in &chart.templates {
-            self.at_source(file);
-            if !is_yaml(&file.name, self.options.profile) {
+            let name = output_name(chart, &file.name);
+            self.at_source(file, extension(name));
+            if !is_yaml(name, self.options.profile) {
                 continue;
             }
-            let text = rendered.get(&format!("{}/{}", chart.name(), file.name));
+            let text = rendered.get(&format!("{}/{name}", chart.name()));
             let text = text.map(String::as_str).unwrap_or_default();
             // A document that is no YAML ends all; Helm looks no further.
             if !text.trim().is_empty() && !self.at_text(&file.name, text) {
@@ -114,8 +115,7 @@ impl Look<'_> {
         }
     }
 
-    fn at_source(&mut self, file: &File) {
-        let extension = extension(&file.name);
+    fn at_source(&mut self, file: &File, extension: &str) {
         if ![".yaml", ".yml", ".tpl", ".txt"].contains(&extension) {
             let text = format!(
                 "file extension '{extension}' not valid. Valid extensions are .yaml, .yml, .tpl, or .txt"

@@ -7,7 +7,7 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
-use super::{RenderInput, errors, hbs, objects, values_type};
+use super::{RenderInput, Trace, errors, hbs, objects, values_type};
 use crate::values::{self, Node, Prepared};
 use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
@@ -35,7 +35,7 @@ impl Templates {
                 handlebars.add(&input, &functions)?;
             } else {
                 let parsed = go.parse(&source.name, source.text);
-                parsed.map_err(|error| errors::parse(&source.name, &error))?;
+                parsed.map_err(|error| errors::parse(&source.name, source.text, &error))?;
             }
         }
         Ok(Self { go, handlebars })
@@ -185,7 +185,12 @@ pub(crate) fn render_for_lint(
     let cache = Cache::of(chart);
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile);
-    let Ok(prepared) = prepared else { return Ok(None) };
+    let Ok(mut prepared) = prepared else { return Ok(None) };
+    // Helm's linter merges twice, which a null among the defaults does not survive.
+    if values::merge_again(&mut ctx.heap, &mut prepared, input.profile).is_err() {
+        return Ok(None);
+    }
+    notes.append(&mut prepared.warnings);
     values::validate(&ctx.heap, &prepared)?;
     let files = run_all(&mut ctx, &prepared, &cache, input, State::for_lint(input.profile));
     if let Some(state) = ctx.extension_mut::<State>() {
@@ -208,7 +213,7 @@ fn run_all(
     let mut files = BTreeMap::new();
     for source in &collected.sources {
         if !crate::manifest::base_name(&source.name).starts_with('_') {
-            let text = run(ctx, &set, source, &collected.scopes, input.profile)?;
+            let text = run(ctx, &set, source, &collected, input.profile)?;
             files.insert(source.output_name().to_owned(), text);
         }
     }
@@ -331,10 +336,10 @@ fn run(
     ctx: &mut Ctx,
     set: &Templates,
     source: &Source<'_>,
-    scopes: &[Scope],
+    collected: &Collected<'_>,
     profile: Profile,
 ) -> Result<String, RenderError> {
-    let Some(scope) = scopes.get(source.data) else { return Ok(String::new()) };
+    let Some(scope) = collected.scopes.get(source.data) else { return Ok(String::new()) };
     let template = ctx.heap.new_map_of(values_type::type_of(profile));
     ctx.heap.set(template, "Name", source.output_name());
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
@@ -345,10 +350,34 @@ fn run(
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));
         match needs {
             Some(needs) if error.tag() == Some(LOOKUP) => RenderError::Needs(needs),
-            _ => errors::execute(&source.name, &error, profile),
+            _ => {
+                let trace = trace(ctx, &error, source, scope, collected);
+                errors::execute(&source.name, &error, profile, trace)
+            }
         }
     })?;
     utf8(&without_no_value(output), &source.name)
+}
+
+/// The error for people.
+fn trace(
+    ctx: &Ctx,
+    error: &catamaran_gotemplate::Error,
+    source: &Source<'_>,
+    scope: &Scope,
+    collected: &Collected<'_>,
+) -> Trace {
+    let text_of = |file: &str| {
+        collected.sources.iter().find(|source| source.name == file).map(|source| source.text)
+    };
+    let mut trace = Trace::of(error, text_of);
+    // `parent/charts/sub` has its values under `sub` in the parent's.
+    let subcharts: Vec<&str> = source.chart.split("/charts/").skip(1).collect();
+    let prefix = subcharts.iter().fold(String::new(), |path, chart| path + chart + ".");
+    if let Some(values) = ctx.heap.get(scope.data, "Values").and_then(Value::as_map) {
+        trace.find_missing(&ctx.heap, values, &prefix);
+    }
+    trace
 }
 
 fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {

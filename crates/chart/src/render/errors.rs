@@ -5,24 +5,26 @@
 
 use catamaran_gotemplate::{Error, Place};
 
+use super::Trace;
 use super::functions::{MARK_END, MARK_START};
 use crate::error::Position;
 use crate::{Profile, RenderError};
 
 /// A file that does not parse: the position, and what follows the last `: `.
-pub(super) fn parse(file: &str, error: &Error) -> RenderError {
+pub(super) fn parse(file: &str, text: &[u8], error: &Error) -> RenderError {
     let raw = error.to_string();
     let tokens: Vec<&str> = raw.split(": ").collect();
-    let text = match tokens.as_slice() {
+    let trace = Trace::of(error, |name| (name == file).then_some(text));
+    let told = match tokens.as_slice() {
         [_, location, .., message] => format!("parse error at ({location}): {message}"),
         [_, message] => format!("parse error at ({message}): {message}"),
         _ => format!("parse error in ({file}): {raw}"),
     };
-    RenderError::Parse { text, at: position(file, error) }
+    RenderError::Parse { text: told, at: position(file, error), trace: Box::new(trace) }
 }
 
 /// A file that failed while it ran.
-pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderError {
+pub(super) fn execute(file: &str, error: &Error, profile: Profile, trace: Trace) -> RenderError {
     let at = position(file, error);
     let raw = error.to_string();
     if error.kind().is_budget() {
@@ -35,7 +37,7 @@ pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderErro
         }
         None => (raw, error.root_message().to_owned()),
     };
-    RenderError::Execute { text, at, message }
+    RenderError::Execute { text, at, message, trace: Box::new(trace) }
 }
 
 fn position(file: &str, error: &Error) -> Position {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use catamaran_gotemplate::{
-    Budget, Ctx, Error, Func, FuncError, Functions, MissingKey, TemplateSet, Type, Value,
+    Budget, Ctx, Error, Func, Functions, MissingKey, TemplateSet, Type, Value,
 };
 
 /// Runs a template without data, with all functions but those that need a chart.
@@ -28,8 +28,8 @@ pub fn standalone_with_environment(
 ) -> Result<String, Error> {
     let mut functions = catamaran_sprig::registry();
     functions.extend([
-        Func::new("env", &[Type::String], |_, args| of_environment(args, variable)),
-        Func::new("expandenv", &[Type::String], |_, args| of_environment(args, expanded)),
+        Func::new("env", &[Type::String], |_, args| Ok(of_environment(args, variable))),
+        Func::new("expandenv", &[Type::String], |_, args| Ok(of_environment(args, expanded))),
     ]);
     run(functions, name, text, clock, seed)
 }
@@ -47,9 +47,9 @@ fn run(
     Ok(set.execute(&mut ctx, name, &Value::Nil)?.to_str_lossy().into_owned())
 }
 
-fn of_environment(args: &[Value], of: impl Fn(&str) -> String) -> Result<Value, FuncError> {
+fn of_environment(args: &[Value], of: impl Fn(&str) -> String) -> Value {
     let text = args.first().and_then(Value::as_str).map(|text| text.to_str_lossy().into_owned());
-    Ok(Value::string(of(&text.unwrap_or_default())))
+    Value::string(of(&text.unwrap_or_default()))
 }
 
 fn variable(name: &str) -> String {

@@ -132,7 +132,7 @@ impl Coalescer<'_> {
                     self.warn(161, &text);
                 }
                 (_, Some(Value::Map(_))) => {
-                    self.warn(175, &format!("key {key} is table. Skipping"))
+                    self.warn(175, &format!("key {key} is table. Skipping"));
                 }
                 _ => self.heap.set(dest_globals, key, value),
             }

@@ -87,6 +87,18 @@ pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), Rende
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 
+/// Merges prepared values with the charts' once more.
+pub(crate) fn merge_again(
+    heap: &mut Heap,
+    prepared: &mut Prepared<'_>,
+    profile: Profile,
+) -> Result<(), coalesce::Mismatch> {
+    let guard = guard::Guard::default();
+    let mut coalescer = Coalescer { heap, profile, warnings: &mut prepared.warnings, guard };
+    prepared.values = coalescer.values(&prepared.root, prepared.values, false)?;
+    Ok(())
+}
+
 /// Lays values over others without regard to charts, as Helm's linter does.
 pub(crate) fn lay_over(
     heap: &mut Heap,

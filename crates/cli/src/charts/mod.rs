@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 use catamaran_chart::{KubeVersion, Profile};
 
+use crate::explain::Explained;
+
 pub(crate) use place::{load, locate};
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;
@@ -30,6 +32,10 @@ pub(crate) fn print(command: impl FnOnce(&mut Out) -> Result<()>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {error}");
+            match error.downcast_ref::<Explained>() {
+                Some(explained) if !explained.more.is_empty() => eprint!("\n{}", explained.more),
+                _ => {}
+            }
             ExitCode::FAILURE
         }
     }

@@ -18,6 +18,7 @@ pub(crate) use args::TemplateArgs;
 
 use crate::charts::cluster::{self, Cluster};
 use crate::charts::{self, flags, seed};
+use crate::explain::Style;
 
 /// Runs the command.
 pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
@@ -32,7 +33,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
         );
     }
     let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
-    let asks_cluster = asks_cluster(args)?;
+    let asks = asks(args)?;
     refuse(args)?;
     let (name, place) = name_and_chart(args)?;
     let path = charts::locate(&place, &args.place)?;
@@ -45,15 +46,16 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     if chart.metadata().deprecated {
         eprintln!("{}", deprecated(profile));
     }
-    let cluster = asks_cluster.then(|| Cluster::connect(&args.global.cluster)).transpose()?;
+    let connect = || Cluster::connect(&args.global.cluster);
+    let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     check_name(&name, profile)?;
     let namespace = args.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
     let capabilities = match &cluster {
-        Some(cluster) => cluster.capabilities()?,
-        None => offline(args, kube_version),
+        Some(cluster) if asks.abilities => cluster.capabilities()?,
+        _ => offline(args, kube_version),
     };
-    let lookups = if cluster.is_some() { Lookups::online() } else { Lookups::offline() };
+    let lookups = if asks.lookups { Lookups::online() } else { Lookups::offline() };
     let input = RenderInput {
         values: &values,
         release: &release,
@@ -66,10 +68,14 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     };
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
-        Err(error) => return Err(failed(args, &error, out)?),
+        Err(error) => {
+            let text = failed(args, &error, out)?;
+            let style = Style::of(&args.global);
+            return Err(style.explain(text, &error, chart.chart(), &args.values));
+        }
     };
     warn(&rendered);
-    if let Some(cluster) = &cluster {
+    if let Some(cluster) = cluster.as_ref().filter(|_| asks.abilities) {
         if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
             eprintln!(
                 "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
@@ -103,47 +109,55 @@ fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabiliti
     capabilities
 }
 
-/// Whether a cluster tells what it can do, and answers `lookup`: `--validate`, `--dry-run=server`.
-fn asks_cluster(args: &TemplateArgs) -> Result<bool> {
-    let is_new = args.helm.profile == Profile::Helm43;
+/// What a cluster is asked for.
+struct Asks {
+    /// Its versions, and whether it serves what is rendered.
+    abilities: bool,
+    /// What `lookup` finds.
+    lookups: bool,
+}
+
+/// What `--dry-run` and `--validate` ask for: with Helm 4 both the same, with Helm 3 the one lookups
+/// and the other all else.
+fn asks(args: &TemplateArgs) -> Result<Asks> {
+    if args.helm.profile == Profile::Helm318 {
+        let lookups = match args.dry_run.as_deref() {
+            Some("server") => true,
+            None | Some("client" | "unset" | "none" | "true" | "false") => false,
+            Some(_) => bail!(
+                "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server"
+            ),
+        };
+        return Ok(Asks { abilities: args.validate, lookups });
+    }
     let asked = match args.dry_run.as_deref() {
         None | Some("client") => false,
         Some("server") => true,
-        Some("unset") if is_new => {
-            eprintln!(
-                "level=WARN msg=\"--dry-run is deprecated and should be replaced with '--dry-run=client'\""
+        Some("unset") => {
+            deprecated_flag(
+                "--dry-run is deprecated and should be replaced with '--dry-run=client'",
             );
             false
         }
-        Some("none") if !is_new => true,
-        Some(value) => {
-            let on = flags::go_bool(value).ok().filter(|_| value != "none");
-            match on {
-                // Helm 3 knows no more than these words.
-                Some(false) if !is_new => true,
-                Some(true) if !is_new => false,
-                Some(true) => {
-                    eprintln!(
-                        "level=WARN msg=\"boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'\""
-                    );
-                    false
-                }
-                None if !is_new => bail!(
-                    "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server"
-                ),
-                Some(false) => {
-                    bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
-                }
-                None if value == "none" => {
-                    bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
-                }
-                None => bail!(
-                    "invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""
-                ),
+        Some(value) => match flags::go_bool(value) {
+            Ok(true) => {
+                deprecated_flag(
+                    "boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'",
+                );
+                false
             }
-        }
+            Err(_) if value != "none" => bail!(
+                "invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""
+            ),
+            _ => bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\""),
+        },
     };
-    Ok(asked || args.validate)
+    let asked = asked || args.validate;
+    Ok(Asks { abilities: asked, lookups: asked })
+}
+
+fn deprecated_flag(text: &str) {
+    eprintln!("level=WARN msg={text:?}");
 }
 
 /// Refuses what is not done yet, rather than print something else than asked for.
@@ -205,28 +219,24 @@ fn check_name(name: &str, profile: Profile) -> Result<()> {
     )
 }
 
-/// The error of a rendering. Once there is a release Helm adds a hint, or, with `--debug`, prints
-/// what it has.
-fn failed(
-    args: &TemplateArgs,
-    error: &RenderError,
-    out: &mut impl io::Write,
-) -> Result<anyhow::Error> {
+/// The text of a rendering's error. Once there is a release Helm adds a hint, or, with `--debug`,
+/// prints what it has.
+fn failed(args: &TemplateArgs, error: &RenderError, out: &mut impl io::Write) -> Result<String> {
     let text = error.text(args.helm.profile);
     let has_release = !matches!(
         error,
         RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. }
     );
     if !has_release {
-        return Ok(anyhow!(text));
+        return Ok(text);
     }
     if !args.global.is_debug() {
-        return Ok(anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"));
+        return Ok(format!("{text}\n\nUse --debug flag to render out invalid YAML"));
     }
     let raw = match error {
         RenderError::Manifest(error) => output::raw(&error.rendered),
         _ => String::new(),
     };
     writeln!(out, "{}", raw.trim())?;
-    Ok(anyhow!(text))
+    Ok(text)
 }
