@@ -3,7 +3,7 @@
 
 mod schema;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
 
 use catamaran_chart::render::{Frame, Missing, Trace};
@@ -151,12 +151,12 @@ impl Style {
         let lines = error.document.lines().enumerate().map(|(at, text)| (at + 1, text));
         for (number, source) in lines.filter(|(n, _)| (first..=line + AROUND).contains(n)) {
             let shown = self.faint(&format!("{number:>width$}"));
-            text += &format!("{shown} {bar} {source}\n");
+            let _ = writeln!(text, "{shown} {bar} {source}");
             if number == line {
                 let indent = " ".repeat(column.saturating_sub(1));
                 let why = error.message.rsplit(": ").next().unwrap_or_default();
                 let marks = self.paint("1;31", &format!("^ {why}"));
-                text += &format!("{} {bar} {indent}{marks}\n", " ".repeat(width));
+                let _ = writeln!(text, "{} {bar} {indent}{marks}", " ".repeat(width));
             }
         }
         text + &self.help("--debug prints all that was rendered")
