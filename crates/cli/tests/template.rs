@@ -30,9 +30,11 @@ fn both(helm: &Path, profile: &str, folder: &Path, arguments: &[&str]) -> Pair {
     Pair { helm: run(helm, &[]), ours }
 }
 
-/// What helm says after `Error: `; warnings come before it.
+/// What helm says after `Error: `; warnings come before it, and behind it, with `--debug`, where in
+/// its own source Helm 3 was.
 fn fault(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = text.split("\nhelm.go:").next().unwrap_or_default();
     text.find("Error: ").and_then(|at| text.get(at..)).unwrap_or_default().trim().to_owned()
 }
 
