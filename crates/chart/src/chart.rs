@@ -25,6 +25,8 @@ pub struct Chart {
     /// Further documents of values.yaml. Helm 4 merges them over the first;
     /// Helm 3 never looks at them.
     pub more_values: Vec<Result<Map<String, Value>, String>>,
+    /// values.yaml as it is, comments included; `None` if the chart has none.
+    pub values_text: Option<Vec<u8>>,
     /// Everything under `templates/`, in name order.
     pub templates: Vec<File>,
     /// Everything else that templates see as `.Files`; `crds/` is among them.
@@ -68,6 +70,16 @@ impl Chart {
         self
     }
 
+    /// The defaults of all documents of values.yaml, laid over each other, as Helm 4 has them. A
+    /// document that is no table ends it.
+    pub fn all_values(&self) -> Map<String, Value> {
+        let mut values = self.values.clone();
+        for document in self.more_values.iter().map_while(|document| document.as_ref().ok()) {
+            crate::values::merge(&mut values, document.clone());
+        }
+        values
+    }
+
     /// The files of `crds/` of this chart and of all charts in it, parents first.
     pub fn crds(&self) -> Vec<Crd> {
         let mut found = Vec::new();
@@ -90,6 +102,14 @@ impl Chart {
             data: f.data.clone(),
         }));
     }
+}
+
+/// Chart.yaml as `helm show chart` prints it: what Helm has understood, in the order of the keys.
+///
+/// # Errors
+/// A text holds a control character that YAML cannot carry.
+pub fn chart_yaml(metadata: &Metadata) -> Result<String, catamaran_yaml::Error> {
+    catamaran_yaml::to_string(metadata)
 }
 
 fn is_manifest(name: &str) -> bool {

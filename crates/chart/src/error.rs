@@ -2,11 +2,13 @@
 //!
 //! Texts follow Helm's where Helm has one, so that people find them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::Profile;
-use crate::render::LookupKey;
+use crate::render::{LookupKey, Trace};
 
 /// A place in a chart's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -204,6 +206,8 @@ pub enum RenderError {
         text: String,
         /// Where.
         at: Position,
+        /// The same for people, with the source.
+        trace: Box<Trace>,
     },
     /// A template failed while it ran, or it called `fail` or `required`.
     #[error("{text}")]
@@ -214,6 +218,8 @@ pub enum RenderError {
         at: Position,
         /// What was wrong, without the positions.
         message: String,
+        /// The same for people, with the source and the value that is not there.
+        trace: Box<Trace>,
     },
     /// The rendering went beyond its [`crate::Budget`].
     #[error("{at}: {text}")]
@@ -252,6 +258,9 @@ impl LoadError {
             }
             (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
                 format!("cannot load {file}: cannot unmarshal yaml document: {message}")
+            }
+            (Self::File { file, message }, Profile::Helm318) => {
+                format!("cannot load {file}: {}", in_helm_3(message))
             }
             (Self::Subchart { name, parent, source }, profile) => {
                 let inner = match (&**source, profile) {
@@ -299,16 +308,36 @@ impl RenderError {
     }
 }
 
+/// The types of a chart's model, as Helm 3 calls them in its errors.
+pub(crate) fn in_helm_3(message: &str) -> String {
+    message.replace("of type v2.", "of type chart.").replace("of type []*v2.", "of type []*chart.")
+}
+
 fn list(keys: &[LookupKey]) -> String {
     keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A rendered document is not YAML, or not shaped like a Kubernetes object.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("YAML parse error on {file}: {message}")]
 pub struct ManifestError {
     /// The template: `memcached/templates/service.yaml`.
     pub file: String,
     /// Helm's words; lines in it count from the start of the document.
     pub message: String,
+    /// The document's text; empty where it is not known.
+    pub document: Arc<str>,
+    /// All rendered files by their names, for people who look for the mistake; empty where the
+    /// error does not come from a rendering.
+    pub rendered: Arc<BTreeMap<String, String>>,
+}
+
+impl ManifestError {
+    /// Where in the document the mistake is, line and column from 1: the true place, which Helm's
+    /// text often misses by a line. `None` if the document is YAML but no object.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        let numbers = catamaran_yaml::Numbers::Exact;
+        let error = catamaran_yaml::from_str::<serde_json::Value>(&self.document, numbers).err()?;
+        (error.line() > 0).then(|| (error.line(), error.column()))
+    }
 }

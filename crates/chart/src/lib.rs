@@ -17,15 +17,19 @@
 mod chart;
 mod error;
 mod gojson;
+mod gopath;
+pub mod lint;
 pub mod load;
 pub mod manifest;
+mod notice;
 mod profile;
 pub mod reference;
 pub mod render;
 pub mod values;
 
-pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata};
+pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata, chart_yaml};
 pub use error::{LoadError, ManifestError, Position, RenderError};
+pub use gopath::go_io_error;
 pub use manifest::{Hook, Manifest, Rendered};
 pub use profile::Profile;
 pub use render::{

@@ -1,6 +1,10 @@
 //! `catamaran`: the operator for people who only have charts, and the tools around it.
 
+mod charts;
 mod context;
+mod explain;
+mod lint;
+mod show;
 mod template;
 
 use std::process::ExitCode;
@@ -9,6 +13,8 @@ use anyhow::Result;
 use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use lint::LintArgs;
+use show::ShowArgs;
 use template::TemplateArgs;
 
 /// Helm charts and Rust reconcilers as operators
@@ -32,6 +38,8 @@ enum Command {
         options: Options,
     },
     Template(Box<TemplateArgs>),
+    Lint(Box<LintArgs>),
+    Show(Box<ShowArgs>),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -49,7 +57,9 @@ A watches.yaml:
 fn main() -> Result<ExitCode> {
     match parse().command {
         Command::Run { options } => run(options),
-        Command::Template(args) => Ok(template::run(&args, context::namespace)),
+        Command::Template(args) => Ok(template::run(&args)),
+        Command::Lint(args) => Ok(lint::run(&args)),
+        Command::Show(args) => Ok(show::run(&args)),
     }
 }
 
@@ -66,7 +76,15 @@ async fn run(options: Options) -> Result<ExitCode> {
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.
 fn parse() -> Cli {
-    let command = Cli::command().mut_subcommand("template", template::with_helms_manners);
-    let asked = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    asked.unwrap_or_else(|error| template::exit_with_usage(&error))
+    let asked = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
+}
+
+/// The whole command line.
+fn command() -> clap::Command {
+    let manners = charts::flags::with_helms_manners;
+    Cli::command()
+        .mut_subcommand("template", manners)
+        .mut_subcommand("lint", manners)
+        .mut_subcommand("show", |show| show.mut_subcommands(manners))
 }

@@ -22,6 +22,7 @@ fn both(helm: &Path, profile: &str, folder: &Path, arguments: &[&str]) -> Pair {
             .env_remove("HELM_NAMESPACE")
             .env("KUBECONFIG", "/nonexistent")
             .env("HOME", folder)
+            .env("LANG_OF_TEST", "de")
             .output()
             .unwrap()
     };
@@ -29,9 +30,11 @@ fn both(helm: &Path, profile: &str, folder: &Path, arguments: &[&str]) -> Pair {
     Pair { helm: run(helm, &[]), ours }
 }
 
-/// What helm says after `Error: `; warnings come before it.
+/// What helm says after `Error: `; warnings come before it, and behind it, with `--debug`, where in
+/// its own source Helm 3 was.
 fn fault(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = text.split("\nhelm.go:").next().unwrap_or_default();
     text.find("Error: ").and_then(|at| text.get(at..)).unwrap_or_default().trim().to_owned()
 }
 
@@ -110,7 +113,13 @@ const LINES: &[&str] = &[
     "demo c --name-template x",
     "demo c --kube-version 1.20",
     "c --name-template {{",
-    "demo c --dry-run=false",
+    "demo c --dry-run=none",
+    "demo c --dry-run=maybe",
+    "demo c --dry-run",
+    "demo c --dry-run=true",
+    "demo broken --debug",
+    "demo broken",
+    "demo failing --debug",
     "demo c --no-hooks=maybe",
 ];
 
@@ -135,6 +144,10 @@ fn shows(folder: &Path) {
             "c/templates/hooks.yaml",
             "kind: T\nmetadata: {annotations: {helm.sh/hook: test}}\n---\nkind: I\nmetadata: {annotations: {helm.sh/hook: pre-install}}\n",
         ),
+        ("broken/Chart.yaml", "apiVersion: v2\nname: broken\nversion: 1.2.3\n"),
+        ("broken/templates/a.yaml", "a: [\n"),
+        ("failing/Chart.yaml", "apiVersion: v2\nname: failing\nversion: 1.2.3\n"),
+        ("failing/templates/a.yaml", "a: {{ fail \"no\" }}\n"),
         ("more.yaml", "a: {b: y, c: 2}\n---\nm: [1.5, null]\n"),
         ("last.yaml", "a: {b: null}\nm: 3\n"),
         ("note.txt", "a: note\nwith two: lines: here\n"),
@@ -200,11 +213,8 @@ fn what_is_not_done_yet_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     shows(folder.path());
     for line in [
-        "demo c --validate",
         "demo c --dependency-update",
         "demo c --verify",
-        "demo c --enable-dns",
-        "demo c --dry-run=server",
         "demo c --post-renderer x",
         "demo chart --repo https://example.com",
         "demo oci://example.com/chart",
@@ -236,4 +246,189 @@ fn help_shows_what_works() {
         assert!(help.contains(word), "{word} is missing in:\n{help}");
     }
     assert!(!help.contains("--atomic"));
+}
+
+/// A chart that asks the cluster for all it can.
+const ASKS: &[(&str, &str)] = &[
+    ("c/Chart.yaml", "apiVersion: v2\nname: asks\nversion: 1.2.3\n"),
+    (
+        "c/templates/a.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  \
+         has: \"{{ .Capabilities.APIVersions.Has \"apps/v1/Deployment\" }}\"\n  \
+         kube: {{ .Capabilities.KubeVersion.Version | quote }}\n  \
+         kube-system: {{ (lookup \"v1\" \"Namespace\" \"\" \"kube-system\").metadata.name | quote }}\n  \
+         missing: {{ lookup \"v1\" \"Secret\" .Release.Namespace \"missing\" | toJson | quote }}\n  \
+         services: {{ range (lookup \"v1\" \"Service\" \"default\" \"\").items }}{{ .metadata.name | quote }}{{ end }}\n\
+         {{- if .Values.odd }}\n---\napiVersion: odd.example.com/v1\nkind: Odd\nmetadata: {name: odd, namespace: x}\n{{- end }}\n",
+    ),
+];
+
+#[tokio::test]
+async fn a_cluster_is_asked_as_by_helm() {
+    let cluster = catamaran_localcluster::shared().await.unwrap();
+    let namespace = cluster.namespace("template").await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in ASKS {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let kubeconfig = cluster.kubeconfig().display().to_string();
+    for (helm, profile) in generations() {
+        for line in [
+            "demo c --dry-run=server",
+            "demo c --dry-run=client",
+            "demo c --validate",
+            "demo c --dry-run=server --set odd=true",
+            "demo c --dry-run=server --kube-version 1.20 -a x/v1",
+        ] {
+            if line.contains("--validate") && profile == "4.3" {
+                continue; // hidden there, and taken
+            }
+            let mut arguments: Vec<&str> = line.split(' ').collect();
+            arguments.extend(["--namespace", namespace.name(), "--kubeconfig", &kubeconfig]);
+            equal(&helm, profile, folder.path(), &arguments);
+        }
+    }
+}
+
+#[test]
+fn the_environment_reaches_the_name_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    shows(folder.path());
+    for (helm, profile) in generations() {
+        for template in ["{{env\"LANG_OF_TEST\"}}x", "a{{expandenv\"${LANG_OF_TEST}-$1-$\"}}x"] {
+            equal(&helm, profile, folder.path(), &["c", "--name-template", template]);
+        }
+    }
+}
+
+#[test]
+fn warnings_are_helms() {
+    let folder = tempfile::tempdir().unwrap();
+    shows(folder.path());
+    let chart = "apiVersion: v1\nname: shows\nversion: 1.2.3\ndeprecated: true\n";
+    fs::write(folder.path().join("c/Chart.yaml"), chart).unwrap();
+    let hook = "metadata: {annotations: {helm.sh/hook: 'crd-install, test'}}\n";
+    fs::write(folder.path().join("c/templates/hooks.yaml"), hook).unwrap();
+    fs::write(folder.path().join("more.yaml"), "global: text\nsub: {x: {y: 1}, global: {a: 1}}\n")
+        .unwrap();
+    for (helm, profile) in generations() {
+        for line in [
+            "demo c",
+            "demo c --set a=text",
+            "demo c --set n.a=1",
+            "demo c --set sub.x.y=1",
+            "demo c -f more.yaml",
+        ] {
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let Pair { helm, ours } = both(&helm, profile, folder.path(), &arguments);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(text(&ours.stderr), text(&helm.stderr), "{profile} {line}");
+        }
+    }
+}
+
+/// What a person sees at a terminal of a chart that fails, below Helm's text.
+#[test]
+fn people_see_where_and_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+        ("c/values.yaml", "image:\n  tags: v1\n  port: 80\nlist: []\n"),
+        (
+            "c/templates/_h.tpl",
+            "{{ define \"tag\" }}\n  {{- .Values.image.tag.name }}\n{{ end }}\n",
+        ),
+        (
+            "c/templates/a.yaml",
+            "{{ if eq .Values.mode \"include\" }}\na: {{ include \"tag\" . }}\n{{ end }}\n",
+        ),
+        (
+            "c/templates/b.yaml",
+            "{{ if eq .Values.mode \"tpl\" }}\n\tb: {{ tpl \"{{ .Values.x.y }}\" . }}\n{{ end }}\n",
+        ),
+        (
+            "c/templates/c.yaml",
+            "{{ if eq .Values.mode \"yaml\" }}\nkind: A\nmetadata:\n  name: a: b\n{{ end }}\n",
+        ),
+        (
+            "c/templates/d.yaml",
+            "{{ if eq .Values.mode \"required\" }}{{ required \"a tag\" .Values.image.tag }}{{ end }}\n",
+        ),
+        ("c/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+        (
+            "c/charts/sub/templates/a.yaml",
+            "{{ if eq .Values.global.mode \"sub\" }}{{ .Values.db.host }}{{ end }}\n",
+        ),
+        (
+            "c/values.schema.json",
+            r#"{"properties": {"image": {"properties": {"port": {"type": "integer"}}}}}"#,
+        ),
+        ("bad.yaml", "# mine\nimage:\n  port: x\n"),
+    ];
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let told = |line: &str, explain: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
+            .args(["template", "demo", "c"])
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .env("CATAMARAN_EXPLAIN", explain)
+            .env("KUBECONFIG", "/nonexistent")
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let table: &[(&str, &[&str])] = &[
+        (
+            "--set mode=include,global.mode=x",
+            &[
+                "--> c/templates/a.yaml:2:7\n",
+                "2 | a: {{ include \"tag\" . }}\n  |       --------------- from here\n",
+                "--> c/templates/_h.tpl:2:7\n",
+                "2 |   {{- .Values.image.tag.name }}\n  |       ^^^^^^^^^^^^^^^^^^^^^^ nil pointer evaluating interface {}.name\n",
+                "help: values path image.tag is not set; did you mean `image.tags`?\n",
+            ],
+        ),
+        (
+            "--set mode=tpl,global.mode=x",
+            &["--> gotpl:1:", ".Values.x.y", "help: values path x is not set\n"],
+        ),
+        (
+            "--set mode=yaml,global.mode=x",
+            &[
+                "--> c/templates/c.yaml, rendered, line 3 of the document\n",
+                "3 |   name: a: b\n",
+                "^ mapping values are not allowed in this context\n",
+                "--debug prints",
+            ],
+        ),
+        (
+            "--set mode=required,global.mode=x",
+            &["a tag\n", "help: values path image.tag is not set; did you mean `image.tags`?\n"],
+        ),
+        (
+            "--set mode=x,global.mode=sub",
+            &["help: values path sub.db is not set\n", ".Values.db.host"],
+        ),
+        (
+            "--set mode=x,global.mode=x -f bad.yaml",
+            &["help: values path image.port (bad.yaml:3): got string, want integer\n"],
+        ),
+    ];
+    for (line, wanted) in table {
+        let (plain, explained) = (told(line, "never"), told(line, "always"));
+        assert!(explained.starts_with(&plain), "helm's text comes first:\n{explained}");
+        assert_eq!(plain, told(line, ""), "a pipe gets helm's text alone");
+        for part in *wanted {
+            assert!(explained.contains(part), "{line}: {part:?} is missing in:\n{explained}");
+        }
+        assert!(!explained.contains('\u{1b}'), "no colours unless asked for: {explained:?}");
+        let coloured = told(&format!("{line} --color=always"), "");
+        assert!(coloured.contains("\u{1b}[1;"), "{coloured:?}");
+    }
 }

@@ -23,5 +23,6 @@ mod options;
 mod serve;
 pub mod watches;
 
+pub use charts::lookup;
 pub use manager::{Manager, ManagerError};
 pub use options::{LogFormat, Options};

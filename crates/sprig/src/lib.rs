@@ -38,7 +38,7 @@ mod strings;
 mod texts;
 mod toml;
 mod types;
-mod urls;
+pub mod urls;
 mod words;
 mod yamls;
 

@@ -14,8 +14,8 @@ items! {
         r#"{{ urlJoin (dict "scheme" "https" "host" "example.com" "path" "/a") }}"#
             => "https://example.com/a";
     "urlJoin"(Map) => |ctx, args| join(ctx, map(args, 0));
-    /// Asks the resolver for an address: never done here, the answer is always `""`, as Helm's
-    /// without `--enable-dns`.
+    /// An address of a host, as the resolver tells it: only with `--enable-dns`, otherwise always
+    /// `""`.
     sprig "NAME -> string", r#"{{ getHostByName "example.com" | quote }}"# => r#""""#;
     "getHostByName"(String) => |_, _| Ok("".into());
 }
@@ -96,6 +96,20 @@ fn split(whole: &str) -> Result<Parts<'_>, String> {
     }
     parts.path = rest;
     Ok(parts)
+}
+
+/// Scheme, host and path of a URL as Go's `url.Parse` finds them; none where Go refuses the URL.
+pub fn scheme_host_path(whole: &str) -> Option<(String, &str, &str)> {
+    let parts = split(whole).ok()?;
+    let decodes = |text: &str| decode(text).is_ok();
+    let in_host = |byte: u8| {
+        byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~%!$&'()*+,;=:[]<>\"".contains(&byte)
+    };
+    let sound = decodes(parts.path)
+        && decodes(parts.fragment)
+        && decodes(parts.host)
+        && parts.host.bytes().all(in_host);
+    sound.then_some((parts.scheme, parts.host, parts.path))
 }
 
 /// Where the scheme's colon stands; none if there is no scheme.

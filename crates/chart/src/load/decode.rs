@@ -10,17 +10,20 @@ use crate::{Chart, LoadError, gojson};
 /// of them, so the others are kept beside it, errors in them included.
 pub(super) fn values_into(
     chart: &mut Chart,
-    file: &RawFile,
+    file: RawFile,
     room: &mut usize,
 ) -> Result<(), LoadError> {
     let fault = |message| LoadError::File { file: "values.yaml".to_owned(), message };
     chart.values = read_within(&file.data, room).map_err(fault)?;
-    let Ok(text) = std::str::from_utf8(&file.data) else { return Ok(()) };
-    let documents = documents(text);
-    if documents.len() > MAX_DOCUMENTS {
-        return Err(fault(format!("more than {MAX_DOCUMENTS} documents")));
+    if let Ok(text) = std::str::from_utf8(&file.data) {
+        let documents = documents(text);
+        if documents.len() > MAX_DOCUMENTS {
+            return Err(fault(format!("more than {MAX_DOCUMENTS} documents")));
+        }
+        let more = documents.iter().skip(1).map(|d| read_within(d.as_bytes(), room));
+        chart.more_values = more.collect();
     }
-    chart.more_values = documents.iter().skip(1).map(|d| read_within(d.as_bytes(), room)).collect();
+    chart.values_text = Some(file.data);
     Ok(())
 }
 

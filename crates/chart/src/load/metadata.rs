@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use catamaran_sprig::check_time;
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RawFile;
 use crate::gojson::{self, Fields};
@@ -33,6 +33,13 @@ pub(super) fn peek_api_version(files: &[RawFile]) -> Option<String> {
     let object = gojson::object(value, "loader.chartBase").ok()?;
     let version = Fields::new(&object, "chartBase", "").text("apiVersion").ok()?;
     Some(version.unwrap_or_default())
+}
+
+/// Metadata from what a Chart.yaml holds, not validated.
+pub(crate) fn of_value(object: &Map<String, Value>) -> Result<Metadata, String> {
+    let mut metadata = Metadata::default();
+    fill(&mut metadata, &mut Nulls::default(), Fields::new(object, "Metadata", ""))?;
+    Ok(metadata)
 }
 
 fn go_type(name: &str) -> &'static str {

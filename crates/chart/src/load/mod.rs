@@ -7,12 +7,15 @@ mod glob;
 mod ignore;
 mod metadata;
 mod tar_names;
+mod unpacked;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
+pub(crate) use metadata::of_value as metadata_of_value;
+pub(crate) use unpacked::Unpacked;
 
 use crate::error::NO_CHART_YAML;
 use crate::{Chart, File, LoadError};
@@ -110,24 +113,41 @@ impl Chart {
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let mut account = Account::new();
-        let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let found = std::fs::metadata(path).map_err(io)?;
-        let files = if found.is_dir() {
-            dir::read(path, &mut account)?
-        } else if !found.is_file() {
-            // Opening a pipe would wait for somebody to write into it.
-            return Err(LoadError::Irregular(path.to_owned()));
-        } else {
-            archive::check_kind(path)?;
-            account.give(found.len());
-            let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
-            // Of an archive Helm 4 says it in other words.
-            return assemble(files, &mut account, 0).map_err(|error| match error {
+        match Self::files(path, &mut account)? {
+            (files, true) => assemble(files, &mut account, 0).map_err(|error| match error {
+                // Of an archive Helm 4 says it in other words.
                 LoadError::NoChartYaml => LoadError::Archive(NO_CHART_YAML.to_owned()),
                 error => error,
-            });
-        };
-        top(files, &mut account)
+            }),
+            (files, false) => top(files, &mut account),
+        }
+    }
+
+    /// Reads a chart to look at it (`helm show`, `helm lint`): any `apiVersion` will do.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`]; texts follow Helm's.
+    pub fn inspect(path: &Path) -> Result<Self, LoadError> {
+        let mut account = Account::new();
+        let (files, _) = Self::files(path, &mut account)?;
+        assemble(files, &mut account, 0)
+    }
+
+    /// The files of a folder or an archive, and whether it is an archive.
+    fn files(path: &Path, account: &mut Account) -> Result<(Vec<RawFile>, bool), LoadError> {
+        let io = |source| LoadError::Io { path: path.to_owned(), source };
+        let found = std::fs::metadata(path).map_err(io)?;
+        if found.is_dir() {
+            return Ok((dir::read(path, account)?, false));
+        }
+        if !found.is_file() {
+            // Opening a pipe would wait for somebody to write into it.
+            return Err(LoadError::Irregular(path.to_owned()));
+        }
+        archive::check_kind(path)?;
+        account.give(found.len());
+        Ok((archive::read(std::fs::File::open(path).map_err(io)?, account)?, true))
     }
 
     /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
@@ -195,7 +215,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => chart.lock = Some(metadata::read_lock(&file, &mut account.room)?),
-            "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
+            "values.yaml" => decode::values_into(&mut chart, file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
                 metadata::read_into(&mut chart.metadata, &mut nulls, &file, &mut account.room)?;

@@ -32,8 +32,7 @@ impl Head {
         if let Some(head) = Self::of_plain(document) {
             return Ok(head);
         }
-        Self::read(document, profile)
-            .map_err(|message| ManifestError { file: file.to_owned(), message })
+        Self::read(document, profile).map_err(|message| super::fault(file, document, message))
     }
 
     fn read(document: &str, profile: Profile) -> Result<Self, String> {

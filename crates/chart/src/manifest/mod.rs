@@ -13,6 +13,7 @@ use serde_json::Value;
 pub use head::Head;
 pub use split::split;
 
+use crate::notice::Notice;
 use crate::{Crd, ManifestError, Profile, gojson};
 use hooks::Role;
 
@@ -91,7 +92,8 @@ impl Rendered {
             count += documents.len();
             if count > MAX_DOCUMENTS {
                 let message = format!("exceeded the limit of {MAX_DOCUMENTS} documents");
-                return Err(ManifestError { file: path.clone(), message });
+                let file = path.clone();
+                return Err(ManifestError { file, message, ..ManifestError::default() });
             }
             for document in documents {
                 rendered.add(path, document, profile)?;
@@ -114,7 +116,14 @@ impl Rendered {
             }),
             Role::Hook(hook) => self.hooks.push(*hook),
             Role::Unknown(events) => {
-                self.warnings.push(format!("skipping unknown hook: {events:?} in {path}"));
+                let old = format!("info: skipping unknown hook: {events:?}");
+                let notice = Notice {
+                    level: "INFO",
+                    message: "skipping unknown hooks",
+                    attributes: &[("hookTypes", &events)],
+                    helm3: ("manifest_sorter.go:199", &old),
+                };
+                self.warnings.push(notice.line(profile));
             }
         }
         Ok(())
@@ -216,8 +225,12 @@ pub fn parse_objects(text: &str) -> Result<Vec<Value>, ManifestError> {
 }
 
 fn parse(file: &str, text: &str) -> Result<Value, ManifestError> {
-    gojson::parse(text.as_bytes(), Numbers::Exact)
-        .map_err(|message| ManifestError { file: file.to_owned(), message })
+    gojson::parse(text.as_bytes(), Numbers::Exact).map_err(|message| fault(file, text, message))
+}
+
+fn fault(file: &str, document: &str, message: String) -> ManifestError {
+    let (file, document) = (file.to_owned(), document.into());
+    ManifestError { file, message, document, ..ManifestError::default() }
 }
 
 /// A `v1` `List` stands for its items, which may be lists themselves; typed

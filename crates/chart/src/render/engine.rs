@@ -7,7 +7,7 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
-use super::{RenderInput, errors, hbs, objects, values_type};
+use super::{RenderInput, Trace, errors, hbs, objects, values_type};
 use crate::values::{self, Defaults, KeptSchemas, Node, Prepared};
 use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
@@ -41,7 +41,9 @@ impl Templates {
                 handlebars.add(&input, &functions)?;
             } else {
                 let parsed = go.parse_within(&source.name, source.text, room);
-                room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
+                let parsed =
+                    parsed.map_err(|error| errors::parse(&source.name, source.text, &error));
+                room -= parsed?.min(room);
             }
         }
         Ok(Self { go, handlebars })
@@ -193,22 +195,62 @@ pub(super) fn render(
         values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
     values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
-    let collected = collect(&mut ctx, &prepared, cache, input)?;
+    let state = State::new(input.lookups.clone());
+    let files = run_all(&mut ctx, &prepared, cache, input, state)?;
+    // Values and output together would be more than either.
+    drop(ctx);
+    finish(files, &prepared, input.profile)
+}
+
+/// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and
+/// neither the kind of the chart nor its `kubeVersion` matters. `None` if the values cannot be
+/// merged, about which Helm's linter says nothing.
+pub(crate) fn render_for_lint(
+    chart: &Chart,
+    input: &RenderInput<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<BTreeMap<String, String>>, RenderError> {
+    let cache = Cache::of(chart);
+    let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
+    let (given, room) = (input.values, input.budget.memory);
+    let prepared =
+        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room);
+    let Ok(mut prepared) = prepared else { return Ok(None) };
+    // Helm's linter merges twice, which a null among the defaults does not survive.
+    if values::merge_again(&mut ctx.heap, &mut prepared, input.profile, room).is_err() {
+        return Ok(None);
+    }
+    notes.append(&mut prepared.warnings);
+    values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
+    let files = run_all(&mut ctx, &prepared, &cache, input, State::for_lint(input.profile));
+    if let Some(state) = ctx.extension_mut::<State>() {
+        notes.append(&mut state.notes);
+    }
+    files.map(Some)
+}
+
+/// All files that are rendered, by name.
+fn run_all(
+    ctx: &mut Ctx,
+    prepared: &Prepared<'_>,
+    cache: &Cache,
+    input: &RenderInput<'_>,
+    state: State,
+) -> Result<BTreeMap<String, String>, RenderError> {
+    let collected = collect(ctx, prepared, cache, input)?;
     // What templates make from now on goes as soon as they have forgotten it.
     ctx.heap.seal();
     ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
     let set = cache.set(&collected.sources, input.profile)?;
-    ctx.extend(State::new(input.lookups.clone(), set.clone()));
+    ctx.extend(state.with(set.clone()));
     let mut files = BTreeMap::new();
     for source in &collected.sources {
         if !crate::manifest::base_name(&source.name).starts_with('_') {
-            let text = run(&mut ctx, &set, source, &collected.scopes, input.profile)?;
+            let text = run(ctx, &set, source, &collected, input.profile)?;
             files.insert(source.output_name().to_owned(), text);
         }
     }
-    // Values and output together would be more than either.
-    drop(ctx);
-    finish(files, &prepared, input.profile)
+    Ok(files)
 }
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
@@ -333,10 +375,10 @@ fn run(
     ctx: &mut Ctx,
     set: &Templates,
     source: &Source<'_>,
-    scopes: &[Scope],
+    collected: &Collected<'_>,
     profile: Profile,
 ) -> Result<String, RenderError> {
-    let Some(scope) = scopes.get(source.data) else { return Ok(String::new()) };
+    let Some(scope) = collected.scopes.get(source.data) else { return Ok(String::new()) };
     let template = ctx.heap.new_map_of(values_type::type_of(profile));
     ctx.heap.set(template, "Name", source.output_name());
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
@@ -347,10 +389,34 @@ fn run(
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));
         match needs {
             Some(needs) if error.tag() == Some(LOOKUP) => RenderError::Needs(needs),
-            _ => errors::execute(&source.name, &error, profile),
+            _ => {
+                let trace = trace(ctx, &error, source, scope, collected);
+                errors::execute(&source.name, &error, profile, trace)
+            }
         }
     })?;
     utf8(without_no_value(output), &source.name)
+}
+
+/// The error for people.
+fn trace(
+    ctx: &Ctx,
+    error: &catamaran_gotemplate::Error,
+    source: &Source<'_>,
+    scope: &Scope,
+    collected: &Collected<'_>,
+) -> Trace {
+    let text_of = |file: &str| {
+        collected.sources.iter().find(|source| source.name == file).map(|source| source.text)
+    };
+    let mut trace = Trace::of(error, text_of);
+    // `parent/charts/sub` has its values under `sub` in the parent's.
+    let subcharts: Vec<&str> = source.chart.split("/charts/").skip(1).collect();
+    let prefix = subcharts.iter().fold(String::new(), |path, chart| path + chart + ".");
+    if let Some(values) = ctx.heap.get(scope.data, "Values").and_then(Value::as_map) {
+        trace.find_missing(&ctx.heap, values, &prefix);
+    }
+    trace
 }
 
 fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
@@ -361,7 +427,8 @@ fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
         }
         Err(error) => {
             let message = gojson::utf8(error.as_bytes()).err().unwrap_or_default();
-            Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
+            let file = file.to_owned();
+            Err(RenderError::Manifest(ManifestError { file, message, ..ManifestError::default() }))
         }
     }
 }
@@ -374,7 +441,9 @@ fn finish(
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
     files.retain(|name, _| !name.ends_with(NOTES));
-    let mut rendered = Rendered::from_files(&files, profile)?;
+    let rendered = Rendered::from_files(&files, profile);
+    let mut rendered =
+        rendered.map_err(|error| ManifestError { rendered: Arc::new(files), ..error })?;
     rendered.notes = notes.unwrap_or_default();
     add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();

@@ -5,12 +5,13 @@
 
 use catamaran_gotemplate::{Error, FuncError, Place};
 
+use super::Trace;
 use super::functions::{MARK_END, MARK_START};
 use crate::error::Position;
 use crate::{Profile, RenderError};
 
 /// A file that does not parse: the position, and what follows the last `: `.
-pub(super) fn parse(file: &str, error: &Error) -> RenderError {
+pub(super) fn parse(file: &str, text: &[u8], error: &Error) -> RenderError {
     if error.kind().is_budget() {
         return RenderError::Budget {
             text: error.root_message().to_owned(),
@@ -19,12 +20,13 @@ pub(super) fn parse(file: &str, error: &Error) -> RenderError {
     }
     let raw = error.to_string();
     let tokens: Vec<&str> = raw.split(": ").collect();
-    let text = match tokens.as_slice() {
+    let trace = Trace::of(error, |name| (name == file).then_some(text));
+    let told = match tokens.as_slice() {
         [_, location, .., message] => format!("parse error at ({location}): {message}"),
         [_, message] => format!("parse error at ({message}): {message}"),
         _ => format!("parse error in ({file}): {raw}"),
     };
-    RenderError::Parse { text, at: position(file, error) }
+    RenderError::Parse { text: told, at: position(file, error), trace: Box::new(trace) }
 }
 
 /// Values that are too large before any template has run.
@@ -34,7 +36,7 @@ pub(super) fn values(chart: &str, error: &FuncError) -> RenderError {
 }
 
 /// A file that failed while it ran.
-pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderError {
+pub(super) fn execute(file: &str, error: &Error, profile: Profile, trace: Trace) -> RenderError {
     let at = position(file, error);
     let raw = error.to_string();
     if error.kind().is_budget() {
@@ -47,7 +49,7 @@ pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderErro
         }
         None => (words_of_helm_3(&raw), error.root_message().to_owned()),
     };
-    RenderError::Execute { text, at, message }
+    RenderError::Execute { text, at, message, trace: Box::new(trace) }
 }
 
 /// Helm 3 has an older library of versions, which begins its errors with capitals.

@@ -11,6 +11,7 @@ use catamaran_gotemplate::{
 use super::engine::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
+use crate::notice::Notice;
 
 /// How often one name may be included inside itself, as in Helm.
 const MAX_INCLUDES: u32 = 1000;
@@ -33,6 +34,10 @@ pub(super) struct State {
     stack: usize,
     /// The chart whose file is running, `parent/charts/sub`.
     chart: Str,
+    /// Set if `fail` and `required` only leave a note: in the words of this Helm.
+    lint: Option<Profile>,
+    /// What they had to say.
+    pub(super) notes: Vec<String>,
 }
 
 /// How much of the native stack Handlebars may take, in KiB as measured without optimisation:
@@ -40,8 +45,13 @@ pub(super) struct State {
 const MAX_NATIVE_STACK: usize = 900;
 
 impl State {
-    pub(super) fn new(lookups: Lookups, templates: Arc<Templates>) -> Self {
-        Self { lookups, templates: Some(templates), ..Self::default() }
+    pub(super) fn new(lookups: Lookups) -> Self {
+        Self { lookups, ..Self::default() }
+    }
+
+    /// With the templates that include each other.
+    pub(super) fn with(self, templates: Arc<Templates>) -> Self {
+        Self { templates: Some(templates), ..self }
     }
 
     /// Goes deeper in what nests on the native stack, by so many KiB.
@@ -71,6 +81,10 @@ impl State {
     /// Tells whose file runs now; gives the one before.
     pub(super) fn enter_chart(ctx: &mut Ctx, chart: Str) -> Str {
         state(ctx).map_or(Str::default(), |state| std::mem::replace(&mut state.chart, chart))
+    }
+
+    pub(super) fn for_lint(profile: Profile) -> Self {
+        Self { lint: Some(profile), ..Self::default() }
     }
 }
 
@@ -144,6 +158,8 @@ fn build(profile: Profile) -> Arc<Functions> {
         functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
     }
     functions.extend([
+        // Empty, unless whoever renders resolves names.
+        Func::new("getHostByName", &[Type::String], host),
         // Known to Sprig's family, but their texts are marked here.
         Func::new("required", &[Type::String, Type::Any], required),
         Func::new("fail", &[Type::String], fail),
@@ -237,36 +253,69 @@ pub(super) fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-fn required(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+fn required(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
     let value = args.get(1).cloned().unwrap_or_default();
     match &value {
-        Value::Nil => Err(marked(&text(args, 0))),
-        Value::String(text_given) if text_given.is_empty() => Err(marked(&text(args, 0))),
+        Value::Nil => refused(ctx, "missing required value", &text(args, 0)),
+        Value::String(given) if given.is_empty() => {
+            refused(ctx, "missing required values", &text(args, 0))
+        }
         _ => Ok(value),
     }
 }
 
-fn fail(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
-    Err(marked(&text(args, 0)))
+fn fail(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+    refused(ctx, "funcMap fail", &text(args, 0))
 }
 
-fn marked(message: &Str) -> FuncError {
-    FuncError::new(format!("{MARK_START}{message}{MARK_END}"))
+/// Ends the rendering, or lets it go on with a note if the chart is only linted.
+fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError> {
+    match ctx.extension_mut::<State>() {
+        Some(state) if state.lint.is_some() => {
+            let message = message.to_str_lossy();
+            let (level, place, old) = match what {
+                "funcMap fail" => ("INFO", "engine.go:227", "Fail"),
+                "missing required value" => ("WARN", "engine.go:206", "Missing required value"),
+                _ => ("WARN", "engine.go:214", "Missing required value"),
+            };
+            let old = format!("[INFO] {old}: {message}");
+            let attributes = &[("message", &*message)];
+            let notice = Notice { level, message: what, attributes, helm3: (place, &old) };
+            state.notes.push(notice.line(state.lint.unwrap_or_default()));
+            Ok(Value::String(Str::default()))
+        }
+        _ => Err(FuncError::new(format!("{MARK_START}{message}{MARK_END}"))),
+    }
 }
 
 fn lookup(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
     let part = |at| text(args, at).to_str_lossy().into_owned();
     let key = LookupKey { api_version: part(0), kind: part(1), namespace: part(2), name: part(3) };
-    let state = state(ctx)?;
-    match state.lookups.clone().get(&key) {
-        Some(serde_json::Value::Null) => Ok(Value::Map(ctx.heap.new_map())),
-        Some(found) => {
-            crate::values::tables::load_value(&mut ctx.heap, found).map_err(FuncError::from)
-        }
-        None => {
-            let message = format!("{key} has not been fetched");
-            state.needs.push(key);
-            Err(FuncError::tagged(LOOKUP, message))
-        }
+    match find(ctx, key)? {
+        serde_json::Value::Null => Ok(Value::Map(ctx.heap.new_map())),
+        found => crate::values::tables::load_value(&mut ctx.heap, &found).map_err(FuncError::from),
     }
+}
+
+fn host(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
+    let key = LookupKey::host(text(args, 0).to_str_lossy());
+    match find(ctx, key)? {
+        serde_json::Value::String(address) if address.is_empty() => {
+            // Go takes one of no addresses.
+            Err(FuncError::new("invalid argument to Intn"))
+        }
+        serde_json::Value::String(address) => Ok(Value::string(address)),
+        _ => Ok(Value::string("")),
+    }
+}
+
+/// What is known of a lookup; ends the rendering if that is nothing yet.
+fn find(ctx: &mut Ctx, key: LookupKey) -> Result<serde_json::Value, FuncError> {
+    let state = state(ctx)?;
+    if let Some(found) = state.lookups.get(&key) {
+        return Ok(found.clone());
+    }
+    let message = format!("{key} has not been fetched");
+    state.needs.push(key);
+    Err(FuncError::tagged(LOOKUP, message))
 }

@@ -17,7 +17,7 @@ pub struct ReleaseFacts {
     pub name: String,
     /// The namespace of objects that name none.
     pub namespace: String,
-    /// From 1.
+    /// From 1; 0 is neither an install nor an upgrade (`helm lint`).
     pub revision: u32,
     /// `.Release.IsInstall`; `.Release.IsUpgrade` is the opposite.
     pub is_install: bool,
@@ -59,6 +59,22 @@ pub struct LookupKey {
     pub name: String,
 }
 
+/// The kind of a [`LookupKey`] that asks for the address of a host.
+const HOST: &str = "getHostByName";
+
+impl LookupKey {
+    /// Asks for the address of a host (`getHostByName`): a text, empty if there is none.
+    pub fn host(name: impl Into<String>) -> Self {
+        let (api_version, namespace) = (String::new(), String::new());
+        Self { api_version, kind: HOST.to_owned(), namespace, name: name.into() }
+    }
+
+    /// The host whose address is asked for, if it is not an object.
+    pub fn as_host(&self) -> Option<&str> {
+        (self.kind == HOST && self.api_version.is_empty()).then_some(self.name.as_str())
+    }
+}
+
 impl fmt::Display for LookupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { api_version, kind, namespace, name } = self;
@@ -72,6 +88,7 @@ pub struct Lookups {
     /// Shared: every rendering takes a copy.
     known: Arc<BTreeMap<LookupKey, Value>>,
     online: bool,
+    hosts: bool,
 }
 
 impl Lookups {
@@ -86,6 +103,12 @@ impl Lookups {
         Self { online: true, ..Self::default() }
     }
 
+    /// `getHostByName` asks for addresses too (`--enable-dns`); without, it is always empty.
+    #[must_use]
+    pub fn with_hosts(self) -> Self {
+        Self { hosts: true, ..self }
+    }
+
     /// Tells what a lookup finds: the object, the list (`items` and all), or
     /// `{}` where the API server answered 404.
     pub fn insert(&mut self, key: LookupKey, found: Value) {
@@ -95,6 +118,7 @@ impl Lookups {
     /// What is known of a lookup; `None` means it must be fetched.
     pub fn get(&self, key: &LookupKey) -> Option<&Value> {
         static NOTHING: Value = Value::Null;
-        self.known.get(key).or(if self.online { None } else { Some(&NOTHING) })
+        let asked = if key.as_host().is_some() { self.hosts } else { self.online };
+        self.known.get(key).or(if asked { None } else { Some(&NOTHING) })
     }
 }

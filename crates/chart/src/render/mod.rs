@@ -11,17 +11,28 @@ mod input;
 mod objects;
 mod seed;
 mod standalone;
+mod trace;
 mod values_type;
 
 pub use capabilities::{ApiVersions, Capabilities, KubeVersion};
 pub use catamaran_gotemplate::{Budget, RandomSeed};
+pub(crate) use engine::render_for_lint;
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
 pub use seed::fresh_seed;
-pub use standalone::standalone;
+pub use standalone::{standalone, standalone_with_environment};
+pub use trace::{Frame, Missing, Trace};
 
 use std::sync::Arc;
 
 use crate::{Chart, Metadata, Profile, RenderError, Rendered};
+
+/// The name under which a template's text is known: without `.hbs` where the chart has Handlebars.
+pub(crate) fn output_name<'n>(chart: &Chart, template: &'n str) -> &'n str {
+    match hbs::Mode::of(&chart.metadata) {
+        Ok(hbs::Mode::Off) | Err(_) => template,
+        Ok(_) => hbs::output_name(template),
+    }
+}
 
 /// A chart that is ready to be rendered any number of times: plain data,
 /// shared by every resource of its kind. Cheap to clone.

@@ -11,7 +11,7 @@ pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
     let map = heap.new_map();
     heap.set(map, "Name", facts.name.as_str());
     heap.set(map, "Namespace", facts.namespace.as_str());
-    heap.set(map, "IsUpgrade", !facts.is_install);
+    heap.set(map, "IsUpgrade", !facts.is_install && facts.revision > 0);
     heap.set(map, "IsInstall", facts.is_install);
     heap.set(map, "Revision", Value::Int(i64::from(facts.revision)));
     heap.set(map, "Service", "Helm");

@@ -4,12 +4,14 @@
 //! The two profiles differ in what nulls of *defaults* do; each difference is
 //! marked.
 
+use catamaran_gotemplate::fmt::display;
 use catamaran_gotemplate::{Heap, Map, Value};
 
 use super::guard::Guard;
 use super::tables::entries;
 use super::tree::Node;
 use crate::Profile;
+use crate::notice::Notice;
 
 const GLOBAL: &str = "global";
 
@@ -128,11 +130,15 @@ impl Coalescer<'_> {
                     self.tables(copy, own, &join(prefix, &key.to_str_lossy()), true);
                     self.heap.set(dest_globals, key, copy);
                 }
-                (Value::Map(_), Some(_)) => self.warn(format!(
-                    "Conflict: cannot merge map onto non-map for {:?}. Skipping.",
-                    key.to_str_lossy()
-                )),
-                (_, Some(Value::Map(_))) => self.warn(format!("key {key} is table. Skipping")),
+                (Value::Map(_), Some(_)) => {
+                    let key = catamaran_gotemplate::fmt::quote(&key);
+                    let text =
+                        format!("Conflict: cannot merge map onto non-map for {key}. Skipping.");
+                    self.warn(161, &text);
+                }
+                (_, Some(Value::Map(_))) => {
+                    self.warn(175, &format!("key {key} is table. Skipping"));
+                }
                 _ => self.heap.set(dest_globals, key, value),
             }
         }
@@ -144,9 +150,10 @@ impl Coalescer<'_> {
             None => Some(self.heap.new_map()),
             Some(Value::Map(globals)) => Some(*globals),
             Some(_) => {
-                self.warn(format!(
-                    "warning: skipping globals because {which} global is not a table."
-                ));
+                let line = if which == "source" { 145 } else { 138 };
+                let text =
+                    format!("warning: skipping globals because {which} global is not a table.");
+                self.warn(line, &text);
                 None
             }
         }
@@ -180,7 +187,10 @@ impl Coalescer<'_> {
                     self.tables(own, *src, &join(&prefix, &name), merge);
                 }
                 (Some(Value::Map(_)), default) if !default.is_nil() => {
-                    self.warn(format!("warning: skipped value for {prefix}.{key}: Not a table."));
+                    self.warn(
+                        237,
+                        &format!("warning: skipped value for {prefix}.{key}: Not a table."),
+                    );
                 }
                 _ => {}
             }
@@ -212,12 +222,20 @@ impl Coalescer<'_> {
                 }
                 (Some(Value::Nil), _) => {}
                 (Some(Value::Map(dst)), Value::Map(src)) => self.tables(dst, *src, &path(), merge),
-                (Some(Value::Map(_)), value) if !value.is_nil() => self.warn(format!(
-                    "warning: destination for {} is a table. Ignoring non-table value",
-                    path()
-                )),
-                (Some(_), Value::Map(_)) => self
-                    .warn(format!("warning: cannot overwrite table with non table for {}", path())),
+                (Some(Value::Map(_)), value) if !value.is_nil() => {
+                    let (path, value) = (path(), display(self.heap, value));
+                    let text = format!(
+                        "warning: destination for {path} is a table. Ignoring non-table value ({value})"
+                    );
+                    self.warn(301, &text);
+                }
+                (Some(_), Value::Map(_)) => {
+                    let (path, value) = (path(), display(self.heap, &value));
+                    let text = format!(
+                        "warning: cannot overwrite table with non table for {path} ({value})"
+                    );
+                    self.warn(298, &text);
+                }
                 _ => {}
             }
         }
@@ -245,8 +263,19 @@ impl Coalescer<'_> {
         self.guard.leave();
     }
 
-    fn warn(&mut self, text: String) {
-        self.warnings.push(text);
+    /// `line` is where Helm 3 writes it.
+    fn warn(&mut self, line: u32, text: &str) {
+        let helm3 = format!("coalesce.go:{line}");
+        self.notice(&Notice {
+            level: "INFO",
+            message: text,
+            attributes: &[],
+            helm3: (&helm3, text),
+        });
+    }
+
+    pub(crate) fn notice(&mut self, notice: &Notice<'_>) {
+        self.warnings.push(notice.line(self.profile));
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::coalesce::{Coalescer, Mismatch};
 use super::tables::{table_at, value_at};
 use super::tree::Node;
+use crate::notice::Notice;
 use crate::{Dependency, Profile};
 
 impl Coalescer<'_> {
@@ -55,10 +56,18 @@ impl Coalescer<'_> {
         for condition in requirement.condition.trim().split(',').filter(|c| !c.is_empty()) {
             match value_at(self.heap, values, &format!("{path}{condition}")) {
                 Some(Value::Bool(enabled)) => return Some(*enabled),
-                Some(_) => self.warnings.push(format!(
-                    "Condition path '{condition}' for chart {} returned non-bool value",
-                    requirement.name
-                )),
+                Some(_) => {
+                    let chart = requirement.name.as_str();
+                    let old = format!(
+                        "Warning: Condition path '{condition}' for chart {chart} returned non-bool value"
+                    );
+                    self.notice(&Notice {
+                        level: "WARN",
+                        message: "returned non-bool value",
+                        attributes: &[("path", condition), ("chart", chart)],
+                        helm3: ("dependencies.go:64", &old),
+                    });
+                }
                 None => {}
             }
         }
@@ -86,10 +95,7 @@ impl Coalescer<'_> {
                         let nested = nest(self.heap, &parent, table);
                         self.tables(imported, nested, "", true);
                     }
-                    None => self.warnings.push(format!(
-                        "ImportValues missing table {child:?} from chart {}",
-                        requirement.name
-                    )),
+                    None => self.missing_import(values, &requirement.name, &child, import),
                 }
             }
         }
@@ -97,6 +103,37 @@ impl Coalescer<'_> {
         self.tables(defaults, imported, "", true);
         chart.defaults = defaults;
         self.check()
+    }
+}
+
+impl Coalescer<'_> {
+    fn missing_import(&mut self, values: Map, chart: &str, child: &str, import: &Json) {
+        let path = format!("{chart}.{child}");
+        // The first part that is no table.
+        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+        let table = |end: &usize| table_at(self.heap, values, path.get(..*end)?);
+        let end = ends.into_iter().find(|end| table(end).is_none()).unwrap_or(path.len());
+        let part = path.get(..end).unwrap_or_default().rsplit('.').next().unwrap_or_default();
+        let error = format!("{part:?} is not a table");
+        if import.is_string() {
+            self.notice(&Notice {
+                level: "WARN",
+                message: "ImportValues missing table",
+                attributes: &[("error", &error)],
+                helm3: (
+                    "dependencies.go:287",
+                    &format!("Warning: ImportValues missing table: {error}"),
+                ),
+            });
+        } else {
+            let old = format!("Warning: ImportValues missing table from chart {chart}: {error}");
+            self.notice(&Notice {
+                level: "WARN",
+                message: "ImportValues missing table from chart",
+                attributes: &[("chart", chart), ("error", &error)],
+                helm3: ("dependencies.go:270", &old),
+            });
+        }
     }
 }
 

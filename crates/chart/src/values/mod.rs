@@ -16,9 +16,10 @@ use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
+pub use catamaran_yaml::{go_float, json_float};
 use coalesce::Coalescer;
 pub(crate) use defaults::Defaults;
-pub(crate) use schema::KeptSchemas;
+pub(crate) use schema::{KeptSchemas, check_against};
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -98,6 +99,37 @@ pub(crate) fn validate(
     let mut faults = String::new();
     schema::validate(heap, schemas, &prepared.root, prepared.values, profile, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
+}
+
+/// Merges prepared values with the charts' once more.
+pub(crate) fn merge_again(
+    heap: &mut Heap,
+    prepared: &mut Prepared<'_>,
+    profile: Profile,
+    room: usize,
+) -> Result<(), coalesce::Mismatch> {
+    let guard = guard::Guard::new(room);
+    let mut coalescer = Coalescer { heap, profile, warnings: &mut prepared.warnings, guard };
+    prepared.values = coalescer.values(&prepared.root, prepared.values, false)?;
+    Ok(())
+}
+
+/// Lays values over others without regard to charts, as Helm's linter does.
+pub(crate) fn lay_over(
+    heap: &mut Heap,
+    over: &Map<String, Value>,
+    under: &Map<String, Value>,
+    profile: Profile,
+    warnings: &mut Vec<String>,
+    room: usize,
+) -> Result<Table, String> {
+    let over = tables::load(heap, over)?;
+    let under = tables::load(heap, under)?;
+    let guard = guard::Guard::new(room);
+    let mut coalescer = Coalescer { heap, profile, warnings, guard };
+    coalescer.tables(over, under, "", false);
+    coalescer.check().map_err(|coalesce::Mismatch(text)| text)?;
+    Ok(over)
 }
 
 pub(crate) fn plain(heap: &Heap, table: Table) -> Result<Value, RenderError> {

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use catamaran_chart::{Budget, Profile};
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser as _};
-use clap::{Arg, ArgAction, Args, Command, ValueEnum};
+use catamaran_chart::Budget;
+use clap::Args;
+
+use crate::charts::flags::{GlobalArgs, PlaceArgs, ProfileArgs, ValueArgs};
 
 /// Render a chart, as `helm template` does
 ///
-/// Takes helm's flags, prints what helm prints, and fails with helm's words. Nothing is asked of a
-/// cluster: `lookup` finds nothing.
+/// Takes helm's flags, prints what helm prints, and fails with helm's words. No cluster is asked
+/// unless with --dry-run=server: `lookup` finds nothing.
 #[derive(Args, Debug)]
 #[command(disable_version_flag = true, after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
@@ -21,9 +22,6 @@ pub(crate) struct TemplateArgs {
     #[command(flatten)]
     pub values: ValueArgs,
 
-    /// The release's namespace [default: that of the current kubectl context]
-    #[arg(short, long, env = "HELM_NAMESPACE", hide_env = true, help_heading = "Release")]
-    pub namespace: Option<String>,
     /// Set .Release.IsUpgrade instead of .Release.IsInstall
     #[arg(long, help_heading = "Release")]
     pub is_upgrade: bool,
@@ -40,6 +38,23 @@ pub(crate) struct TemplateArgs {
     /// More API versions that the chart sees: group/version or group/version/Kind
     #[arg(short, long, value_delimiter = ',', value_name = "VERSIONS", help_heading = "Cluster")]
     pub api_versions: Vec<String>,
+    /// server: the cluster of the kubeconfig tells its versions and answers `lookup`; nothing is
+    /// written there [default: client]
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "unset",
+        value_name = "WHERE",
+        help_heading = "Cluster"
+    )]
+    pub dry_run: Option<String>,
+    /// The same as --dry-run=server
+    #[arg(long, help_heading = "Cluster")]
+    pub validate: bool,
+    /// Let `getHostByName` ask for addresses; it finds nothing otherwise
+    #[arg(long, help_heading = "Cluster")]
+    pub enable_dns: bool,
 
     /// Print the files of crds/ too
     #[arg(long, help_heading = "Output")]
@@ -63,9 +78,8 @@ pub(crate) struct TemplateArgs {
     /// Do not check the values against values.schema.json
     #[arg(long, help_heading = "Checks")]
     pub skip_schema_validation: bool,
-    /// The Helm to follow where Helm's versions differ: 4.3.1, or 3.18.6 as operators do
-    #[arg(long, default_value = "4.3", help_heading = "Checks", value_parser = profiles())]
-    pub profile: Profile,
+    #[command(flatten)]
+    pub helm: ProfileArgs,
 
     /// How much a rendering may use, where the defaults are not right (docs/limits.md)
     #[arg(
@@ -78,6 +92,10 @@ pub(crate) struct TemplateArgs {
     pub render_limits: Budget,
 
     #[command(flatten)]
+    pub place: PlaceArgs,
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    #[command(flatten)]
     pub refused: RefusedArgs,
     #[command(flatten)]
     pub ignored: IgnoredArgs,
@@ -89,51 +107,16 @@ Examples:
   catamaran template demo ./chart -f production.yaml --set image.tag=v2 -s templates/deployment.yaml
   catamaran template demo ./chart --profile 3.18      as an operator renders it";
 
-/// Where values come from, later ones over earlier ones in this order.
+/// Flags that would need a registry or plugins.
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "Values")]
-pub(crate) struct ValueArgs {
-    /// A YAML file with values; - is standard input
-    #[arg(short = 'f', long = "values", value_delimiter = ',', value_name = "FILE")]
-    pub files: Vec<String>,
-    /// JSON values: key=json, or a whole object
-    #[arg(long = "set-json", value_name = "LINE")]
-    pub json: Vec<String>,
-    /// Values: a.b=c,d[0]=1
-    #[arg(long = "set", value_name = "LINE")]
-    pub typed: Vec<String>,
-    /// Values that are texts whatever they look like
-    #[arg(long = "set-string", value_name = "LINE")]
-    pub texts: Vec<String>,
-    /// Values that are read from files: key=path
-    #[arg(long = "set-file", value_name = "LINE")]
-    pub from_files: Vec<String>,
-    /// A text, everything after the first = as it is
-    #[arg(long = "set-literal", value_name = "LINE")]
-    pub literals: Vec<String>,
-}
-
-/// Flags that would need a cluster, a registry or plugins.
-#[derive(Args, Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
 pub(crate) struct RefusedArgs {
-    #[arg(long, hide = true)]
-    pub validate: bool,
     #[arg(long, hide = true)]
     pub dependency_update: bool,
     #[arg(long, hide = true)]
-    pub verify: bool,
-    #[arg(long, hide = true)]
-    pub enable_dns: bool,
-    #[arg(long, hide = true)]
-    pub repo: Option<String>,
-    #[arg(long, hide = true)]
     pub post_renderer: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
-    pub dry_run: Option<String>,
 }
 
-/// Flags that change nothing for a chart on disk that is only printed, in helm neither.
+/// Flags of an installation: they change nothing where a chart is only printed, in helm neither.
 #[derive(Args, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
 pub(crate) struct IgnoredArgs {
@@ -141,10 +124,6 @@ pub(crate) struct IgnoredArgs {
     atomic: bool,
     #[arg(long, hide = true)]
     create_namespace: bool,
-    #[arg(long, hide = true)]
-    debug: bool,
-    #[arg(long, hide = true)]
-    devel: bool,
     #[arg(long, hide = true)]
     disable_openapi_validation: bool,
     #[arg(long, hide = true)]
@@ -156,12 +135,6 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true)]
     hide_notes: bool,
     #[arg(long, hide = true)]
-    insecure_skip_tls_verify: bool,
-    #[arg(long, hide = true)]
-    pass_credentials: bool,
-    #[arg(long, hide = true)]
-    plain_http: bool,
-    #[arg(long, hide = true)]
     render_subchart_notes: bool,
     #[arg(long, hide = true)]
     replace: bool,
@@ -170,7 +143,7 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true)]
     server_side: bool,
     #[arg(long, hide = true)]
-    skip_crds: bool,
+    pub skip_crds: bool,
     #[arg(long, hide = true)]
     take_ownership: bool,
     #[arg(long, hide = true)]
@@ -178,76 +151,9 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "watcher")]
     wait: Option<String>,
     #[arg(long, hide = true)]
-    ca_file: Option<String>,
-    #[arg(long, hide = true)]
-    cert_file: Option<String>,
-    #[arg(long, hide = true)]
     description: Option<String>,
-    #[arg(long, hide = true)]
-    key_file: Option<String>,
-    #[arg(long, hide = true)]
-    keyring: Option<String>,
     #[arg(short, long, hide = true)]
     labels: Vec<String>,
     #[arg(long, hide = true)]
-    password: Option<String>,
-    #[arg(long, hide = true)]
     timeout: Option<String>,
-    #[arg(long, hide = true)]
-    username: Option<String>,
-    #[arg(long = "version", id = "chart_version", hide = true)]
-    chart_version: Option<String>,
-    #[arg(long, hide = true)]
-    color: Option<String>,
-}
-
-/// Gives the command the manners of helm's: a switch takes `=true` and `=false`, and any other flag
-/// takes what follows it, even if that starts with a dash.
-pub(crate) fn with_helms_manners(command: Command) -> Command {
-    command.mut_args(|arg| match arg.get_action() {
-        ArgAction::SetTrue => switch(arg),
-        ArgAction::Append | ArgAction::Set if !arg.is_positional() => arg.allow_hyphen_values(true),
-        _ => arg,
-    })
-}
-
-fn switch(arg: Arg) -> Arg {
-    arg.action(ArgAction::Set)
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value("true")
-        .default_value("false")
-        .hide_default_value(true)
-        .hide_possible_values(true)
-        .value_parser(StringValueParser::new().try_map(|text| go_bool(&text)))
-}
-
-/// What Go reads as a boolean.
-fn go_bool(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        other => Err(format!("strconv.ParseBool: parsing {other:?}: invalid syntax")),
-    }
-}
-
-/// [`Profile`] as people write it.
-#[derive(Clone, Copy, Debug)]
-struct Named(Profile);
-
-impl ValueEnum for Named {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(Profile::Helm43), Self(Profile::Helm318)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self.0 {
-            Profile::Helm43 => "4.3",
-            Profile::Helm318 => "3.18",
-        }))
-    }
-}
-
-fn profiles() -> impl clap::builder::TypedValueParser<Value = Profile> {
-    clap::builder::EnumValueParser::<Named>::new().map(|Named(profile)| profile)
 }

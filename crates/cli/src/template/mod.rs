@@ -2,140 +2,174 @@
 
 mod args;
 mod output;
-mod usage;
-mod values;
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::render::standalone;
+use catamaran_chart::render::standalone_with_environment;
 use catamaran_chart::{
-    Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
-    Rendered, fresh_seed,
+    Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput, Rendered,
+    fresh_seed,
 };
 
-pub(crate) use args::{TemplateArgs, with_helms_manners};
-pub(crate) use usage::exit as exit_with_usage;
+pub(crate) use args::TemplateArgs;
 
-/// Runs the command. `namespace` tells the namespace of the current context, and is asked only if
-/// no flag names one.
-pub(crate) fn run(args: &TemplateArgs, namespace: impl FnOnce() -> String) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let result = template(args, namespace, &mut out).and_then(|()| Ok(out.flush()?));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads us has seen enough: `| head`.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("Error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+use crate::charts::cluster::{self, Cluster};
+use crate::charts::{self, flags};
+use crate::explain::Style;
+
+/// Runs the command.
+pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
+    charts::print(|out| template(args, out))
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-fn template(
-    args: &TemplateArgs,
-    namespace: impl FnOnce() -> String,
-    out: &mut impl io::Write,
-) -> Result<()> {
-    let profile = args.profile;
+fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
+    let profile = args.helm.profile;
     if args.places.is_empty() {
         bail!(
             "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
         );
     }
-    let capabilities = capabilities(args)?;
+    let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
+    let asks = asks(args)?;
     refuse(args)?;
     let (name, place) = name_and_chart(args)?;
-    let path = locate(&place)?;
-    let values = values::gather(&args.values, profile)?;
-    let mut chart = load(&path, profile)?;
+    let path = charts::locate(&place, &args.place)?;
+    let values = charts::values(&args.values, profile)?;
+    let mut chart = charts::load(&path, profile)?;
     if args.skip_schema_validation {
         chart = chart.without_schemas();
     }
     let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
+    if chart.metadata().deprecated {
+        eprintln!("{}", deprecated(profile));
+    }
+    let connect = || Cluster::connect(&args.global.cluster);
+    let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     check_name(&name, profile)?;
-    let namespace =
-        args.namespace.clone().filter(|name| !name.is_empty()).unwrap_or_else(namespace);
+    let namespace = args.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
-    let rendered = chart.render(&RenderInput {
+    let capabilities = match &cluster {
+        Some(cluster) if asks.abilities => cluster.capabilities()?,
+        _ => offline(args, kube_version),
+    };
+    let lookups = if asks.lookups { Lookups::online() } else { Lookups::offline() };
+    let input = RenderInput {
         values: &values,
         release: &release,
         capabilities: &capabilities,
         profile,
-        lookups: &Lookups::offline(),
+        lookups: &if args.enable_dns { lookups.with_hosts() } else { lookups },
         clock: SystemTime::now(),
         seed: fresh_seed(),
         budget: args.render_limits,
-    });
-    let rendered = rendered.map_err(|error| explain(&error, profile))?;
+    };
+    let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            let text = failed(args, &error, out)?;
+            let style = Style::of(&args.global);
+            return Err(style.explain(text, &error, chart.chart(), &args.values));
+        }
+    };
     warn(&rendered);
+    if let Some(cluster) = cluster.as_ref().filter(|_| asks.abilities) {
+        if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
+            eprintln!(
+                "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
+            );
+        }
+        cluster.check_kinds(&rendered)?;
+    }
     output::print(args, &release.name, &rendered, out)
+}
+
+fn deprecated(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Helm318 => "WARNING: This chart is deprecated",
+        Profile::Helm43 => "level=WARN msg=\"this chart is deprecated\"",
+    }
 }
 
 /// What Helm would log.
 fn warn(rendered: &Rendered) {
     for warning in &rendered.warnings {
-        eprintln!("level=WARN msg={warning:?}");
+        eprintln!("{warning}");
     }
 }
 
-fn capabilities(args: &TemplateArgs) -> Result<Capabilities> {
-    let mut capabilities = Capabilities::offline(args.profile);
-    if let Some(text) = args.kube_version.as_deref().filter(|text| !text.is_empty()) {
-        capabilities.kube_version = KubeVersion::parse(text, args.profile).ok_or_else(|| {
-            anyhow!("invalid kube version '{text}': {}", no_version(text, args.profile))
-        })?;
+fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabilities {
+    let mut capabilities = Capabilities::offline(args.helm.profile);
+    if let Some(version) = kube_version {
+        capabilities.kube_version = version;
     }
     capabilities.api_versions.extend(args.api_versions.iter().cloned());
-    Ok(capabilities)
+    capabilities
 }
 
-/// Why a text is no version.
-fn no_version(text: &str, profile: Profile) -> String {
-    let digits = text.strip_prefix('v').unwrap_or(text);
-    match profile {
-        Profile::Helm318 => "Invalid Semantic Version".to_owned(),
-        Profile::Helm43 if digits.chars().all(|c| c.is_ascii_digit()) => {
-            format!("illegal version string {text:?}")
-        }
-        Profile::Helm43 => format!("could not parse {text:?} as version"),
+/// What a cluster is asked for.
+struct Asks {
+    /// Its versions, and whether it serves what is rendered.
+    abilities: bool,
+    /// What `lookup` finds.
+    lookups: bool,
+}
+
+/// What `--dry-run` and `--validate` ask for: with Helm 4 both the same, with Helm 3 the one lookups
+/// and the other all else.
+fn asks(args: &TemplateArgs) -> Result<Asks> {
+    if args.helm.profile == Profile::Helm318 {
+        let lookups = match args.dry_run.as_deref() {
+            Some("server") => true,
+            None | Some("client" | "unset" | "none" | "true" | "false") => false,
+            Some(_) => bail!(
+                "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server"
+            ),
+        };
+        return Ok(Asks { abilities: args.validate, lookups });
     }
+    let asked = match args.dry_run.as_deref() {
+        None | Some("client") => false,
+        Some("server") => true,
+        Some("unset") => {
+            deprecated_flag(
+                "--dry-run is deprecated and should be replaced with '--dry-run=client'",
+            );
+            false
+        }
+        Some(value) => match flags::go_bool(value) {
+            Ok(true) => {
+                deprecated_flag(
+                    "boolean '--dry-run=true' flag is deprecated and must be replaced with '--dry-run=client'",
+                );
+                false
+            }
+            Err(_) if value != "none" => bail!(
+                "invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""
+            ),
+            _ => bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\""),
+        },
+    };
+    let asked = asked || args.validate;
+    Ok(Asks { abilities: asked, lookups: asked })
+}
+
+fn deprecated_flag(text: &str) {
+    eprintln!("level=WARN msg={text:?}");
 }
 
 /// Refuses what is not done yet, rather than print something else than asked for.
 fn refuse(args: &TemplateArgs) -> Result<()> {
     let refused = &args.refused;
     let asked = [
-        (refused.validate, "--validate"),
         (refused.dependency_update, "--dependency-update"),
-        (refused.verify, "--verify"),
-        (refused.enable_dns, "--enable-dns"),
-        (refused.repo.is_some(), "--repo"),
         (refused.post_renderer.is_some(), "--post-renderer"),
     ];
-    if let Some((_, flag)) = asked.into_iter().find(|(asked, _)| *asked) {
-        bail!("{flag} is not supported yet");
-    }
-    match refused.dry_run.as_deref() {
-        None | Some("client" | "unset" | "true") => Ok(()),
-        Some("server") => bail!("--dry-run=server is not supported yet"),
-        // Helm 3 takes it for what `template` does anyway.
-        Some("none" | "false") if args.profile == Profile::Helm318 => Ok(()),
-        Some(value @ ("none" | "false")) => {
-            bail!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\"")
-        }
-        Some(value) => {
-            bail!("invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\"")
-        }
+    match asked.into_iter().find(|(asked, _)| *asked) {
+        Some((_, flag)) => bail!("{flag} is not supported yet"),
+        None => Ok(()),
     }
 }
 
@@ -161,31 +195,7 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    Ok(standalone("name-template", text, SystemTime::now(), fresh_seed())?)
-}
-
-/// A folder or a file; names in repositories and registries are for later.
-fn locate(place: &str) -> Result<PathBuf> {
-    let path = Path::new(place.trim());
-    if path.exists() {
-        return Ok(std::path::absolute(path)?);
-    }
-    if path.is_absolute() || place.trim().starts_with('.') {
-        bail!("path {place:?} not found");
-    }
-    bail!("{place}: there is no such path, and charts of repositories are not supported yet")
-}
-
-fn load(path: &Path, profile: Profile) -> Result<Chart> {
-    let top = path.join("Chart.yaml");
-    if profile == Profile::Helm43
-        && path.is_dir()
-        && let Err(error) = std::fs::File::open(&top)
-    {
-        let top = top.display().to_string();
-        bail!("unable to detect chart at {top}: {}", go_error("open", &top, &error));
-    }
-    Chart::load(path).map_err(|error| anyhow!(error.text(profile)))
+    Ok(standalone_with_environment("name-template", text, SystemTime::now(), fresh_seed())?)
 }
 
 /// Names that Kubernetes takes as a label: dotted lower-case words, 53 characters in all.
@@ -209,25 +219,27 @@ fn check_name(name: &str, profile: Profile) -> Result<()> {
     )
 }
 
-/// Once there is a release, Helm adds a hint.
-fn explain(error: &RenderError, profile: Profile) -> anyhow::Error {
-    let text = error.text(profile);
-    match error {
+/// The text of a rendering's error. Once there is a release Helm adds a hint, or, with `--debug`,
+/// prints what it has.
+fn failed(args: &TemplateArgs, error: &RenderError, out: &mut impl io::Write) -> Result<String> {
+    let text = error.text(args.helm.profile);
+    let has_release = !matches!(
+        error,
         RenderError::Values(_)
-        | RenderError::Schema(_)
-        | RenderError::ApiVersion(_)
-        | RenderError::Unsupported { .. } => {
-            anyhow!(text)
-        }
-        _ => anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"),
+            | RenderError::Schema(_)
+            | RenderError::ApiVersion(_)
+            | RenderError::Unsupported { .. }
+    );
+    if !has_release {
+        return Ok(text);
     }
-}
-
-/// `open values.yaml: no such file or directory`, as Go tells errors of the system.
-fn go_error(verb: &str, path: &str, error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_ascii_lowercase());
-    format!("{verb} {path}: {}{}", first.map(String::from).unwrap_or_default(), chars.as_str())
+    if !args.global.is_debug() {
+        return Ok(format!("{text}\n\nUse --debug flag to render out invalid YAML"));
+    }
+    let raw = match error {
+        RenderError::Manifest(error) => output::raw(&error.rendered),
+        _ => String::new(),
+    };
+    writeln!(out, "{}", raw.trim())?;
+    Ok(text)
 }

@@ -1,15 +1,15 @@
 //! What is printed or written of a rendering.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::manifest::{path_matches, split};
-use catamaran_chart::{Hook, Rendered};
+use catamaran_chart::{Hook, Rendered, go_io_error};
 
 use super::args::TemplateArgs;
-use super::go_error;
 
 /// Byte for byte what `helm template` prints.
 pub(super) fn print(
@@ -56,9 +56,18 @@ fn push(text: &mut String, source: &str, content: &str) {
     }
 }
 
+/// Rendered files as they are, for who looks for what is wrong in them. Helm's order is random.
+pub(super) fn raw(files: &BTreeMap<String, String>) -> String {
+    let mut text = String::new();
+    for (name, content) in files.iter().filter(|(_, content)| !content.trim().is_empty()) {
+        push(&mut text, name, content);
+    }
+    text
+}
+
 /// The documents whose template is asked for, pattern after pattern.
 fn only(args: &TemplateArgs, text: &str) -> Result<String> {
-    let documents = split(text, args.profile);
+    let documents = split(text, args.helm.profile);
     let mut shown = String::new();
     for pattern in &args.show_only {
         let mut found = documents
@@ -119,10 +128,11 @@ fn write_files(
 
 fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
     let fault =
-        |error: std::io::Error| anyhow!(go_error("open", &path.display().to_string(), &error));
+        |error: std::io::Error| anyhow!(go_io_error("open", &path.display().to_string(), &error));
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)
-            .map_err(|error| anyhow!(go_error("mkdir", &folder.display().to_string(), &error)))?;
+        fs::create_dir_all(folder).map_err(|error| {
+            anyhow!(go_io_error("mkdir", &folder.display().to_string(), &error))
+        })?;
     }
     let mut options = OpenOptions::new();
     let options =

@@ -37,6 +37,15 @@ pub fn sprint(ctx: &mut Ctx, args: &[Value]) -> Result<Str, FuncError> {
     finish(ctx, out)
 }
 
+/// Go's `%v` of a value outside of a rendering, for messages; cut at 64 KiB.
+pub fn display(heap: &Heap, value: &Value) -> String {
+    const LIMIT: usize = 64 << 10;
+    let mut printer = Printer::new(heap, LIMIT);
+    // What is too long, or too deep, is shown as far as it was printed.
+    let _ = printer.operand(value, 'v');
+    String::from_utf8_lossy(&printer.w.out).into_owned()
+}
+
 /// Go's `fmt.Sprintln`: spaces between all, a newline behind.
 pub fn sprintln(ctx: &mut Ctx, args: &[Value]) -> Result<Str, FuncError> {
     let mut printer = Printer::new(&ctx.heap, room(ctx));

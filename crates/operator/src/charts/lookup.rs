@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// A message for people; as with Helm a kind that is not served, or a missing right, fails the rendering.
-pub(super) async fn fetch(
+pub async fn fetch(
     mapper: &Mapper,
     reader: &Applier,
     key: &LookupKey,
@@ -57,7 +57,7 @@ fn failed(key: &LookupKey, error: &MapperError) -> LookupError {
 /// A lookup that could not be answered.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("lookup {key}: {message}")]
-pub(super) struct LookupError {
+pub struct LookupError {
     key: LookupKey,
     message: Arc<str>,
     /// Whether trying again may help.

@@ -5,7 +5,7 @@
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
 mod finalizer;
-mod lookup;
+pub mod lookup;
 mod memory;
 mod reconcile;
 mod render;

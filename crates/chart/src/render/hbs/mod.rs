@@ -303,5 +303,6 @@ fn parse_error(file: &str, line: usize, column: usize, message: &str) -> RenderE
         line: u32::try_from(line).unwrap_or(0),
         column: u32::try_from(column.saturating_sub(1)).unwrap_or(0),
     };
-    RenderError::Parse { text: format!("parse error at ({file}:{line}): {message}"), at }
+    let text = format!("parse error at ({file}:{line}): {message}");
+    RenderError::Parse { text, at, trace: Box::default() }
 }

@@ -68,7 +68,7 @@ impl KeptSchemas {
     }
 }
 
-fn compile(text: &[u8], profile: Profile) -> Compiled {
+pub(super) fn compile(text: &[u8], profile: Profile) -> Compiled {
     if let Err(refusal) = bounds::check_text(text) {
         return Compiled::Refused(refusal);
     }

@@ -30,7 +30,8 @@ pub(super) fn validate(
 ) -> Result<(), RenderError> {
     if let Some(schema) = kept.of_chart(chart.chart, profile) {
         let values = plain(heap, values)?;
-        if let Err(fault) = check(schema, &values, &chart.name, profile)? {
+        let file = format!("{}/values.schema.json", chart.name);
+        if let Err(fault) = check(schema, &values, &file, profile)? {
             faults.push_str(&chart.name);
             faults.push_str(":\n");
             faults.push_str(&fault);
@@ -52,17 +53,26 @@ pub(super) fn validate(
     Ok(())
 }
 
+/// Holds values against the text of a schema. `Err` inside is a fault of the values, or of the schema.
+pub(crate) fn check_against(
+    schema: &[u8],
+    values: &Value,
+    file: &str,
+    profile: Profile,
+) -> Result<Result<(), String>, RenderError> {
+    check(&kept::compile(schema, profile), values, file, profile)
+}
+
 /// `Err` inside is a fault of the values, or of the schema.
 fn check(
     schema: &Compiled,
     values: &Value,
-    chart: &str,
+    file: &str,
     profile: Profile,
 ) -> Result<Result<(), String>, RenderError> {
-    let file = || format!("{chart}/values.schema.json");
     let refused = |text: &str| RenderError::Budget {
         text: text.to_owned(),
-        at: Position { file: file(), line: 1, column: 0 },
+        at: Position { file: file.to_owned(), line: 1, column: 0 },
     };
     let ready = match schema {
         Compiled::Ready(ready) => ready,
@@ -70,7 +80,7 @@ fn check(
         Compiled::Refused(text) => return Err(refused(text)),
         Compiled::Remote(url) => {
             let what = format!("a reference to another document ({url})");
-            return Err(RenderError::Unsupported { what, file: file() });
+            return Err(RenderError::Unsupported { what, file: file.to_owned() });
         }
     };
     bounds::check(&ready.schema, values).map_err(refused)?;

@@ -4,15 +4,14 @@ use std::fs;
 use std::io::Read as _;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::Profile;
 use catamaran_chart::values::Sources;
+use catamaran_chart::{Profile, go_io_error};
 use serde_json::{Map, Value};
 
-use super::args::ValueArgs;
-use super::go_error;
+use super::flags::ValueArgs;
 
 /// All values laid over each other, in Helm's order of the flags.
-pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, Value>> {
+pub(crate) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, Value>> {
     let sources = Sources {
         files: args.files.clone(),
         json: args.json.clone(),
@@ -31,7 +30,7 @@ fn read(path: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         std::io::stdin()
             .read_to_end(&mut bytes)
-            .map_err(|error| anyhow!(go_error("read", "/dev/stdin", &error)))?;
+            .map_err(|error| anyhow!(go_io_error("read", "/dev/stdin", &error)))?;
         return Ok(bytes);
     }
     if ["http://", "https://", "oci://"].iter().any(|scheme| path.starts_with(scheme)) {
@@ -39,6 +38,6 @@ fn read(path: &str) -> Result<Vec<u8>> {
     }
     fs::read(path).map_err(|error| {
         let verb = if error.kind() == std::io::ErrorKind::IsADirectory { "read" } else { "open" };
-        anyhow!(go_error(verb, path, &error))
+        anyhow!(go_io_error(verb, path, &error))
     })
 }

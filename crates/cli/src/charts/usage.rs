@@ -2,12 +2,15 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Prints what is wrong and ends the process: as helm does with code 1 for `template`, as clap does
-/// with code 2 for the other commands. Also prints help.
+/// The commands that helm has too.
+const HELMS: [&str; 4] = ["template", "lint", "show", "inspect"];
+
+/// Prints what is wrong and ends the process: as helm does with code 1 for the commands that helm
+/// has, as clap does with code 2 for the others. Also prints help.
 pub(crate) fn exit(error: &clap::Error) -> ! {
-    let is_template = std::env::args().nth(1).is_some_and(|first| first == "template");
+    let is_helms = std::env::args().nth(1).is_some_and(|first| HELMS.contains(&first.as_str()));
     match text(error) {
-        Some(text) if is_template => {
+        Some(text) if is_helms => {
             eprintln!("Error: {text}");
             std::process::exit(1)
         }

@@ -1,0 +1,158 @@
+//! What a rendering asks of a cluster: what it can do, and what is there.
+
+use std::net::ToSocketAddrs as _;
+
+use anyhow::{Result, anyhow, bail};
+use catamaran_chart::{
+    Capabilities, CompiledChart, KubeVersion, LookupKey, RenderError, RenderInput, Rendered,
+};
+use catamaran_cluster::apply::Applier;
+use catamaran_cluster::mapper::{Mapper, MapperError};
+use catamaran_operator::lookup;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use serde_json::Value;
+
+use super::flags::ClusterArgs;
+
+/// A chart asks for what it looks up one after the other; more rounds than this are a loop.
+const LOOKUP_ROUNDS: usize = 32;
+
+/// The cluster that the flags name. It is only read.
+pub(crate) struct Cluster {
+    mapper: Mapper,
+    reader: Applier,
+}
+
+impl Cluster {
+    pub(crate) fn connect(args: &ClusterArgs) -> Result<Self> {
+        let client = wait(client(args))?;
+        Ok(Self { mapper: Mapper::new(client.clone()), reader: Applier::new(client, "helm") })
+    }
+
+    /// What the cluster can do.
+    pub(crate) fn capabilities(&self) -> Result<Capabilities> {
+        let server = wait(self.mapper.capabilities()).map_err(|error| unreachable(&error))?;
+        let version = KubeVersion::of_cluster(&server.git_version, &server.major, &server.minor);
+        Ok(Capabilities::of_cluster(version, server.api_versions.iter().cloned()))
+    }
+
+    /// Whether the cluster serves the kinds of all manifests.
+    pub(crate) fn check_kinds(&self, rendered: &Rendered) -> Result<()> {
+        for manifest in rendered.manifests.iter().filter(|manifest| !manifest.kind.is_empty()) {
+            let (group, version) =
+                manifest.api_version.split_once('/').unwrap_or(("", manifest.api_version.as_str()));
+            let gvk = GroupVersionKind::gvk(group, version, &manifest.kind);
+            match wait(self.mapper.resolve(&gvk)) {
+                Ok(_) => {}
+                Err(error @ MapperError::NoMatch { .. }) => {
+                    let namespace = namespace_of(manifest.object().ok().as_ref());
+                    bail!(
+                        "unable to build kubernetes objects from release manifest: resource mapping not found for name: {:?} namespace: {namespace:?} from \"\": {error}\nensure CRDs are installed first",
+                        manifest.name
+                    )
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn fetch(&self, key: &LookupKey) -> Result<Value> {
+        Ok(wait(lookup::fetch(&self.mapper, &self.reader, key))?)
+    }
+}
+
+fn namespace_of(object: Option<&Value>) -> String {
+    let namespace = object.and_then(|object| object.pointer("/metadata/namespace"));
+    namespace.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Renders, and fetches what the chart looks up. The outer error is that of fetching.
+pub(crate) fn render(
+    chart: &CompiledChart,
+    input: &RenderInput<'_>,
+    cluster: Option<&Cluster>,
+) -> Result<Result<Rendered, RenderError>> {
+    let mut lookups = input.lookups.clone();
+    for _ in 0..LOOKUP_ROUNDS {
+        match chart.render(&RenderInput { lookups: &lookups, ..*input }) {
+            Err(RenderError::Needs(keys)) => {
+                for key in keys {
+                    let found = match (key.as_host(), cluster) {
+                        (Some(host), _) => address(host).into(),
+                        (None, Some(cluster)) => cluster.fetch(&key)?,
+                        (None, None) => Value::Null,
+                    };
+                    lookups.insert(key, found);
+                }
+            }
+            rendered => return Ok(rendered),
+        }
+    }
+    bail!("the chart still looks up new objects after {LOOKUP_ROUNDS} rounds")
+}
+
+/// One of a host's addresses; empty if it has none.
+fn address(host: &str) -> String {
+    let found = (host, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.map_or_else(String::new, |address| address.ip().to_string())
+}
+
+fn unreachable(error: &dyn std::error::Error) -> anyhow::Error {
+    anyhow!("cluster reachability check failed: kubernetes cluster unreachable: {error}")
+}
+
+async fn client(args: &ClusterArgs) -> Result<Client> {
+    let options = KubeConfigOptions {
+        context: args.kube_context.clone().filter(|name| !name.is_empty()),
+        ..KubeConfigOptions::default()
+    };
+    let kubeconfig = match &args.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path).map_err(|error| unreachable(&error))?,
+        None => Kubeconfig::read().map_err(|error| unreachable(&error))?,
+    };
+    let kubeconfig = with_flags(kubeconfig, args);
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| unreachable(&error))?;
+    if let Some(server) = &args.kube_apiserver {
+        config.cluster_url = server.parse().map_err(|error| unreachable(&error))?;
+    }
+    if args.kube_insecure_skip_tls_verify {
+        config.accept_invalid_certs = true;
+    }
+    if let Some(name) = &args.kube_tls_server_name {
+        config.tls_server_name = Some(name.clone());
+    }
+    Client::try_from(config).map_err(|error| unreachable(&error))
+}
+
+/// What the flags say of users and clusters stands over what the kubeconfig says.
+fn with_flags(mut kubeconfig: Kubeconfig, args: &ClusterArgs) -> Kubeconfig {
+    for user in &mut kubeconfig.auth_infos {
+        let info = user.auth_info.get_or_insert_with(AuthInfo::default);
+        if let Some(token) = &args.kube_token {
+            info.token = Some(token.clone().into());
+        }
+        if let Some(name) = &args.kube_as_user {
+            info.impersonate = Some(name.clone());
+        }
+        if !args.kube_as_group.is_empty() {
+            info.impersonate_groups = Some(args.kube_as_group.clone());
+        }
+    }
+    for cluster in &mut kubeconfig.clusters {
+        if let (Some(cluster), Some(file)) = (&mut cluster.cluster, &args.kube_ca_file) {
+            cluster.certificate_authority = Some(file.display().to_string());
+            cluster.certificate_authority_data = None;
+        }
+    }
+    kubeconfig
+}
+
+/// Waits for an answer of the cluster.
+fn wait<T>(answer: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(answer))
+}

@@ -1,0 +1,66 @@
+//! What the commands on charts have in common: flags, places, values, how they end.
+
+pub(crate) mod cluster;
+pub(crate) mod flags;
+mod place;
+mod usage;
+mod values;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use catamaran_chart::{KubeVersion, Profile};
+
+use crate::explain::Explained;
+
+pub(crate) use place::{load, locate};
+pub(crate) use usage::exit as exit_with_usage;
+pub(crate) use values::gather as values;
+
+type Out = io::BufWriter<io::StdoutLock<'static>>;
+
+/// Runs a command that prints; what goes wrong is told after what was printed.
+pub(crate) fn print(command: impl FnOnce(&mut Out) -> Result<()>) -> ExitCode {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let result = command(&mut out);
+    let flushed = out.flush().map_err(anyhow::Error::from);
+    match result.and(flushed) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads us has seen enough: `| head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            match error.downcast_ref::<Explained>() {
+                Some(explained) if !explained.more.is_empty() => eprint!("\n{}", explained.more),
+                _ => {}
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// What `--kube-version` says.
+pub(crate) fn kube_version(text: Option<&str>, profile: Profile) -> Result<Option<KubeVersion>> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let version = KubeVersion::parse(text, profile)
+        .ok_or_else(|| anyhow!("invalid kube version '{text}': {}", no_version(text, profile)))?;
+    Ok(Some(version))
+}
+
+/// Why a text is no version.
+fn no_version(text: &str, profile: Profile) -> String {
+    let digits = text.strip_prefix('v').unwrap_or(text);
+    match profile {
+        Profile::Helm318 => "Invalid Semantic Version".to_owned(),
+        Profile::Helm43 if digits.chars().all(|c| c.is_ascii_digit()) => {
+            format!("illegal version string {text:?}")
+        }
+        Profile::Helm43 => format!("could not parse {text:?} as version"),
+    }
+}
