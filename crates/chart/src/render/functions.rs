@@ -41,8 +41,8 @@ pub(super) struct State {
 }
 
 /// How much of the native stack Handlebars may take, in KiB as measured without optimisation:
-/// threads have 2 MiB, and functions that walk values need some of it too.
-const MAX_NATIVE_STACK: usize = 900;
+/// threads have 2 MiB, and functions that walk values 400 levels deep take more than 1 MiB of it.
+const MAX_NATIVE_STACK: usize = 400;
 
 impl State {
     pub(super) fn new(lookups: Lookups) -> Self {

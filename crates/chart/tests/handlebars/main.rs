@@ -386,18 +386,18 @@ fn a_chart_asks_for_handlebars() {
 fn what_may_nest_does() {
     let deep = format!(
         "{}{{{{{}Values.name{}}}}}{}",
-        "{{#if Values.name}}".repeat(50),
-        "(upper ".repeat(30),
-        ")".repeat(30),
-        "{{/if}}".repeat(50)
+        "{{#if Values.name}}".repeat(30),
+        "(upper ".repeat(15),
+        ")".repeat(15),
+        "{{/if}}".repeat(30)
     );
     assert_eq!(hbs(&deep).as_deref(), Ok("WEB"));
     let tree = "{{name}}{{#each children}}({{> tree}}){{/each}}";
     let mut value = "name: x".to_owned();
-    for _ in 0..20 {
+    for _ in 0..12 {
         value = format!("name: x, children: [{{{value}}}]");
     }
     let text = format!("{{{{#with (fromYaml \"{{{value}}}\")}}}}{{{{> tree}}}}{{{{/with}}}}");
     let got = notes(CHART, "templates/NOTES.txt.hbs", &text, &[("templates/_tree.hbs", tree)]);
-    assert_eq!(got.unwrap(), format!("{}x{}", "x(".repeat(20), ")".repeat(20)));
+    assert_eq!(got.unwrap(), format!("{}x{}", "x(".repeat(12), ")".repeat(12)));
 }

@@ -131,7 +131,7 @@ fn call(
     session.ctx.meter.charge_steps(HELPER_STEPS)?;
     let mut args = arguments(session, helper.params().get(2..).unwrap_or_default())?;
     args.extend(body.map(|body| Argument::value(Value::from(body), false)));
-    // Only what runs a template goes on from here.
+    // A function may walk deep values or run a template: it must leave room for itself.
     let nested = helper.param(1).and_then(|param| param.value().as_u64()).unwrap_or_default();
     let stack = usize::try_from(nested).unwrap_or_default() * PARENTHESES_STACK;
     session.descend(stack)?;

@@ -181,7 +181,9 @@ impl<'reg: 'rc, 'rc> Body<'_, 'reg, 'rc, '_, '_> {
         rc: &mut RenderContext<'reg, 'rc>,
     ) -> Result<Option<usize>, RenderError> {
         let mut session = lock(self.shared);
-        session.ctx.meter.charge_steps(TURN_STEPS).map_err(|error| session.fail(error))?;
+        let charged = session.ctx.meter.charge_steps(TURN_STEPS);
+        let charged = charged.and_then(|()| session.account());
+        charged.map_err(|error| session.fail(error))?;
         let Some(((key, item), is_last)) = session.next_item() else { return Ok(None) };
         let before = session.open();
         let item = session.push(item);

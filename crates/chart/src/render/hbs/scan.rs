@@ -6,7 +6,7 @@
 //! one, so that places stay what they are.
 
 /// Blocks within blocks, branches of an `else` chain included.
-const MAX_BLOCKS: usize = 50;
+const MAX_BLOCKS: usize = 30;
 /// Parentheses, brackets and braces within one tag.
 const MAX_BRACKETS: usize = 30;
 /// Bytes that the parser may look at for line numbers: it looks from the start of the text for
