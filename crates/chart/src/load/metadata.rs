@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RawFile;
 use crate::gojson::{self, Fields};
@@ -18,6 +18,28 @@ pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), L
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
+}
+
+impl Metadata {
+    /// Reads the fields of Chart.yaml out of plain data (integers kept), as an index holds them.
+    ///
+    /// # Errors
+    ///
+    /// A field is not of its type; Helm's text.
+    pub fn from_object(object: &Map<String, Value>) -> Result<Self, String> {
+        let mut metadata = Self::default();
+        fill(&mut metadata, Fields::new(object, "Metadata", ""))?;
+        Ok(metadata)
+    }
+
+    /// Checks the fields as Helm does, and cleans their texts of control characters.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Invalid`], or [`LoadError::ApiVersion`].
+    pub fn validate(&mut self) -> Result<(), LoadError> {
+        validate(self)
+    }
 }
 
 fn go_type(name: &str) -> &'static str {

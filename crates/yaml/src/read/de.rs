@@ -37,8 +37,15 @@ impl<'a> Deserializer<'a> {
         Ok(Self::from_document(document, numbers))
     }
 
+    /// A key that comes twice in a mapping is an error; without this, the last one wins.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.reader.strict = true;
+        self
+    }
+
     fn from_document(document: Document<'a>, numbers: Numbers) -> Self {
-        Self { reader: Reader { document, numbers, budget: Budget::default() } }
+        Self { reader: Reader { document, numbers, strict: false, budget: Budget::default() } }
     }
 }
 

@@ -94,6 +94,8 @@ impl Budget {
 pub(super) struct Reader<'a> {
     pub(super) document: Document<'a>,
     pub(super) numbers: Numbers,
+    /// Whether a key that comes twice is an error.
+    pub(super) strict: bool,
     pub(super) budget: Budget,
 }
 
@@ -200,9 +202,18 @@ impl Reader<'_> {
             let merged = self.budget.depth.get() > 0;
             let name = self.key(key, value)?;
             self.budget.charge_bytes(name.len())?;
-            into.set(Entry { key: name, value, merged });
+            if into.set(Entry { key: name, value, merged }) && self.strict {
+                return Err(self.twice(key, value));
+            }
         }
         Ok(())
+    }
+
+    fn twice(&self, key: NodeId, value: NodeId) -> Error {
+        let line = self.document.node(value).map_or(0, |node| node.mark.0);
+        let key = self.key(key, value).unwrap_or_default();
+        let message = format!("unmarshal errors:\n  line {line}: key {key:?} already set in map");
+        Error::decode(message).at(line, 0)
     }
 
     fn is_merge(&self, id: NodeId) -> bool {
@@ -248,7 +259,8 @@ struct Entries<'n> {
 impl<'n> Entries<'n> {
     const SMALL: usize = 16;
 
-    fn set(&mut self, entry: Entry<'n>) {
+    /// Tells whether the key was there already.
+    fn set(&mut self, entry: Entry<'n>) -> bool {
         let known = if self.list.len() <= Self::SMALL {
             self.list.iter().position(|known| known.key == entry.key)
         } else {
@@ -264,12 +276,13 @@ impl<'n> Entries<'n> {
         };
         if let Some(known) = known.and_then(|at| self.list.get_mut(at)) {
             *known = entry;
-            return;
+            return true;
         }
         if !self.index.is_empty() {
             self.index.insert(entry.key.clone(), self.list.len());
         }
         self.list.push(entry);
+        false
     }
 }
 
