@@ -103,6 +103,10 @@ manifests: ## Write the CRDs of the native kinds, from the Rust types, into conf
 generate: manifests ## The same: Rust's derives stand in for generated deep copies.
 	@echo "generate: nothing else to do, the code a type needs is derived when it is compiled"
 
+.PHONY: docs
+docs: ## Write the reference page of the functions, from the functions, into docs/functions.md.
+	WRITE_DOCS=1 $(CARGO) test --package catamaran-chart --test functions the_reference_page_is_up_to_date
+
 .PHONY: fmt
 fmt: ## Format all Rust code.
 	$(CARGO) fmt --all

@@ -152,6 +152,18 @@ pub enum RenderError {
         "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
     )]
     Schema(String),
+    /// Chart.yaml says something of ours that means nothing.
+    #[error("annotation {name} of chart {chart} must be {expected}, not {value:?}")]
+    Annotation {
+        /// The chart.
+        chart: String,
+        /// The annotation.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A template does not parse.
     #[error("{text}")]
     Parse {
@@ -195,6 +207,11 @@ impl LoadError {
     /// The text as the Helm of a profile has it.
     pub fn text(&self, profile: Profile) -> String {
         match (self, profile) {
+            // Helm 3 calls the package of these types another name.
+            (Self::File { file, message }, Profile::Helm318) if file != "values.yaml" => {
+                let message = message.replace(" type v2.", " type chart.");
+                format!("cannot load {file}: {}", message.replace("[]*v2.", "[]*chart."))
+            }
             (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
                 format!("cannot load {file}: cannot unmarshal yaml document: {message}")
             }

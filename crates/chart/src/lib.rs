@@ -20,6 +20,7 @@ mod gojson;
 pub mod load;
 pub mod manifest;
 mod profile;
+pub mod reference;
 pub mod render;
 pub mod values;
 

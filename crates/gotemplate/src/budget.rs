@@ -109,7 +109,8 @@ impl Meter {
         self.budget.memory.saturating_sub(self.memory)
     }
 
-    pub(crate) fn charge_output(&mut self, bytes: usize) -> Result<(), FuncError> {
+    /// Charges bytes about to be written.
+    pub fn charge_output(&mut self, bytes: usize) -> Result<(), FuncError> {
         self.output = self.output.saturating_add(bytes);
         if self.output > self.budget.output {
             let text = format!("exceeded the output limit of {} bytes", self.budget.output);

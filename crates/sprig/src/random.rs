@@ -9,15 +9,20 @@ use sha2::{Digest, Sha256};
 use crate::args::{Outcome, chars, int, string};
 
 items! {
-    /// Random letters and digits.
+    /// A string of so many random letters and digits.
+    sprig "COUNT -> string", "{{ randAlphaNum 8 | len }}" => "8";
     "randAlphaNum"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphanumeric());
-    /// Random letters.
+    /// A string of so many random letters.
+    sprig "COUNT -> string", r#"{{ randAlpha 8 | regexMatch "^[a-zA-Z]{8}$" }}"# => "true";
     "randAlpha"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphabetic());
-    /// Random digits.
+    /// A string of so many random digits.
+    sprig "COUNT -> string", r#"{{ randNumeric 8 | regexMatch "^[0-9]{8}$" }}"# => "true";
     "randNumeric"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_digit());
-    /// Random printable characters.
+    /// A string of so many random printable ASCII characters.
+    sprig "COUNT -> string", "{{ randAscii 8 | len }}" => "8";
     "randAscii"(Int) => |ctx, args| random_text(ctx, int(args, 0), |_| true);
     /// So many random bytes, in base 64.
+    sprig "COUNT -> string", "{{ randBytes 8 | b64dec | len }}" => "8";
     "randBytes"(Int) => |ctx, args| {
         let Ok(count) = usize::try_from(int(args, 0)) else {
             return Err(FuncError::new("runtime error: makeslice: len out of range"));
@@ -28,6 +33,7 @@ items! {
         string(ctx, STANDARD.encode(data))
     };
     /// A random number from the first to the second, which is not among them.
+    sprig "MIN MAX -> int", "{{ randInt 7 8 }}" => "7";
     "randInt"(Int, Int) => |ctx, args| {
         let (low, high) = (int(args, 0), int(args, 1));
         match u64::try_from(high.wrapping_sub(low)) {
@@ -36,6 +42,7 @@ items! {
         }
     };
     /// The characters of a string in random order.
+    sprig "TEXT -> string", r#"{{ shuffle "aaa" }}"# => "aaa";
     "shuffle"(String) => |ctx, args| {
         let mut all: Vec<char> = chars(args, 0).chars().collect();
         ctx.meter.charge_bytes(all.len().saturating_mul(4))?;
@@ -45,7 +52,8 @@ items! {
         }
         string(ctx, all.into_iter().collect::<String>())
     };
-    /// A random UUID.
+    /// A random UUID, of version 4.
+    sprig "-> string", "{{ uuidv4 | len }}" => "36";
     "uuidv4"() => |ctx, _| {
         let mut data = [0_u8; 16];
         fill(ctx, &mut data);

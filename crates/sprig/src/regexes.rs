@@ -16,36 +16,53 @@ const MAX_KEPT: usize = 512;
 
 items! {
     /// Whether a string matches; a wrong expression matches nothing.
+    sprig "REGEX TEXT -> bool", r#"{{ regexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "regexMatch"(String, String) => |ctx, args| match compile(ctx, text(args, 0)) {
         Ok(regex) => Ok(regex.is_match(bytes(args, 1)).into()),
         Err(error) if error.is_budget() => Err(error),
         Err(_) => Ok(false.into()),
     };
     /// Whether a string matches.
+    sprig "REGEX TEXT -> bool", r#"{{ mustRegexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "mustRegexMatch"(String, String) => |ctx, args| {
         Ok(compile(ctx, text(args, 0))?.is_match(bytes(args, 1)).into())
     };
     /// The first match, or `""`.
+    sprig "REGEX TEXT -> string", r#"{{ regexFind "[0-9]+" "a12b3" }}"# => "12";
     "regexFind"(String, String) => |ctx, args| find(ctx, args, true);
     /// As `regexFind`, with a plainer error.
+    sprig "REGEX TEXT -> string", r#"{{ mustRegexFind "[0-9]+" "a12b3" }}"# => "12";
     "mustRegexFind"(String, String) => |ctx, args| find(ctx, args, false);
     /// The first so many matches, or all if the number is negative.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ regexFindAll "[0-9]+" "a12b3" -1 }}"# => "[12 3]";
     "regexFindAll"(String, String, Int) => |ctx, args| find_all(ctx, args, true);
     /// As `regexFindAll`, with a plainer error.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ mustRegexFindAll "[0-9]+" "a12b3" -1 }}"# => "[12 3]";
     "mustRegexFindAll"(String, String, Int) => |ctx, args| find_all(ctx, args, false);
     /// Replaces all matches; `$1` or `${name}` in the replacement stand for groups.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }}"# => "-W-xxW-";
     "regexReplaceAll"(String, String, String) => |ctx, args| replace(ctx, args, true, true);
     /// As `regexReplaceAll`, with a plainer error.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ mustRegexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }}"# => "-W-xxW-";
     "mustRegexReplaceAll"(String, String, String) => |ctx, args| replace(ctx, args, true, false);
     /// Replaces all matches by a string as it is.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ regexReplaceAllLiteral "a(x*)b" "-axxb-" "${1}" }}"# => "-${1}-";
     "regexReplaceAllLiteral"(String, String, String) => |ctx, args| replace(ctx, args, false, true);
     /// As `regexReplaceAllLiteral`, with a plainer error.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ mustRegexReplaceAllLiteral "a(x*)b" "-axxb-" "${1}" }}"# => "-${1}-";
     "mustRegexReplaceAllLiteral"(String, String, String) => |ctx, args| replace(ctx, args, false, false);
     /// Splits at the matches, into at most so many parts if the number is above 0.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ regexSplit "[,;]" "a,b;c" -1 }}"# => "[a b c]";
     "regexSplit"(String, String, Int) => |ctx, args| split(ctx, args, true);
     /// As `regexSplit`, with a plainer error.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ mustRegexSplit "[,;]" "a,b;c" -1 }}"# => "[a b c]";
     "mustRegexSplit"(String, String, Int) => |ctx, args| split(ctx, args, false);
     /// A string with a backslash in front of all that means something in an expression.
+    sprig "TEXT -> string", r#"{{ regexQuoteMeta "1.5*" }}"# => r"1\.5\*";
     "regexQuoteMeta"(String) => |ctx, args| {
         let quoted: String = chars(args, 0).chars().flat_map(|c| {
             let meta = matches!(c, '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$');

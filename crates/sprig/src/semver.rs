@@ -21,10 +21,12 @@ const MAX_GROUPS: usize = 32;
 
 items! {
     /// A version, with `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`, `.Compare` and more.
+    sprig "TEXT -> version", r#"{{ (semver "v1.2.3-rc.1").Minor }}"# => "2";
     "semver"(String) => |_, args| {
         Version::parse(&chars(args, 0)).map(Value::object).map_err(|error| FuncError::new(error.to_string()))
     };
     /// Whether a version satisfies a constraint.
+    sprig "CONSTRAINT VERSION -> bool", r#"{{ semverCompare ">=1.25-0" "v1.30.2" }}"# => "true";
     "semverCompare"(String, String) => |ctx, args| {
         ctx.meter.charge_steps(64)?;
         let constraint = Constraint::parse(&chars(args, 0)).map_err(|error| FuncError::new(error.to_string()))?;

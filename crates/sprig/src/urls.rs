@@ -6,9 +6,18 @@ use crate::args::{Outcome, chars, map, string};
 
 items! {
     /// The parts of a URL: scheme, userinfo, host, hostname, path, query, opaque, fragment.
+    sprig "URL -> map",
+        r#"{{ (urlParse "https://example.com:8443/a?b=c").host }}"# => "example.com:8443";
     "urlParse"(String) => |ctx, args| parse(ctx, &chars(args, 0));
     /// A URL of its parts.
+    sprig "MAP -> string",
+        r#"{{ urlJoin (dict "scheme" "https" "host" "example.com" "path" "/a") }}"#
+            => "https://example.com/a";
     "urlJoin"(Map) => |ctx, args| join(ctx, map(args, 0));
+    /// Asks the resolver for an address: never done here, the answer is always `""`, as Helm's
+    /// without `--enable-dns`.
+    sprig "NAME -> string", r#"{{ getHostByName "example.com" | quote }}"# => r#""""#;
+    "getHostByName"(String) => |_, _| Ok("".into());
 }
 
 /// What Go's `url.Parse` finds, before it is decoded.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use catamaran_sprig::check_rfc3339;
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
 use serde_json::{Map, Value};
@@ -17,7 +18,7 @@ pub(super) fn read_into(metadata: &mut Metadata, file: &RawFile) -> Result<(), L
         let object = gojson::object(value, go_type("Metadata"))?;
         fill(metadata, Fields::new(&object, "Metadata", ""))
     })()
-    .map_err(|message| LoadError::File { file: file.name.clone(), message })
+    .map_err(|message| fault(message, &file.name))
 }
 
 impl Metadata {
@@ -25,10 +26,12 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// A field is not of its type; Helm's text.
-    pub fn from_object(object: &Map<String, Value>) -> Result<Self, String> {
+    /// [`LoadError::Invalid`] for a null in a list, [`LoadError::File`] for a field that is not of
+    /// its type.
+    pub fn from_object(object: &Map<String, Value>) -> Result<Self, LoadError> {
         let mut metadata = Self::default();
-        fill(&mut metadata, Fields::new(object, "Metadata", ""))?;
+        fill(&mut metadata, Fields::new(object, "Metadata", ""))
+            .map_err(|m| fault(m, "index.yaml"))?;
         Ok(metadata)
     }
 
@@ -39,6 +42,17 @@ impl Metadata {
     /// [`LoadError::Invalid`], or [`LoadError::ApiVersion`].
     pub fn validate(&mut self) -> Result<(), LoadError> {
         validate(self)
+    }
+}
+
+/// Marks the name of a list that holds a null, which is no fault of the file's form to Helm.
+const NULL_NODE: &str = "null in ";
+const EMPTY_NODES: &str = " must not contain empty or null nodes";
+
+fn fault(message: String, file: &str) -> LoadError {
+    match message.strip_prefix(NULL_NODE) {
+        Some(field) => LoadError::Invalid(format!("{field}{EMPTY_NODES}")),
+        None => LoadError::File { file: file.to_owned(), message },
     }
 }
 
@@ -88,7 +102,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 
 fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
     let object = match item {
-        Value::Null => return Err("maintainers must not contain empty or null nodes".into()),
+        Value::Null => return Err(format!("{NULL_NODE}maintainers")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("maintainers", other, "v2.Maintainer")),
     };
@@ -102,7 +116,7 @@ fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
 
 fn dependency(item: &Value, parent: Fields<'_>) -> Result<Dependency, String> {
     let object = match item {
-        Value::Null => return Err("dependencies must not contain empty or null nodes".into()),
+        Value::Null => return Err(format!("{NULL_NODE}dependencies")),
         Value::Object(object) => object,
         other => return Err(parent.wrong("dependencies", other, "v2.Dependency")),
     };
@@ -128,7 +142,7 @@ pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
         let fields = Fields::new(&object, "Lock", "");
         let items = fields.list("dependencies", "[]*v2.Dependency")?.unwrap_or_default();
         Ok(Lock {
-            generated: fields.text("generated")?.unwrap_or_default(),
+            generated: time(fields.get("generated"))?,
             digest: fields.text("digest")?.unwrap_or_default(),
             dependencies: items
                 .iter()
@@ -137,6 +151,19 @@ pub(super) fn read_lock(file: &RawFile) -> Result<Lock, LoadError> {
         })
     })()
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
+}
+
+/// A time as Go reads it from JSON.
+fn time(value: Option<&Value>) -> Result<String, String> {
+    let fault = |text| format!("error unmarshaling JSON: while decoding JSON: {text}");
+    match value {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => {
+            check_rfc3339(text).map_err(fault)?;
+            Ok(text.clone())
+        }
+        Some(_) => Err(fault("Time.UnmarshalJSON: input is not a JSON string".to_owned())),
+    }
 }
 
 /// Checks Chart.yaml as Helm does, and cleans its texts of control characters.

@@ -3,17 +3,64 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use catamaran_gotemplate::{Ctx, MissingKey, Str, TemplateSet, Type, Value};
+use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value};
 
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
-use super::{RenderInput, errors, objects, values_type};
+use super::{RenderInput, errors, hbs, objects, values_type};
 use crate::values::{self, Node, Prepared};
-use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered};
+use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
-type Sets = HashMap<(Profile, Vec<String>), Arc<TemplateSet>>;
+type Sets = HashMap<(Profile, Vec<String>), Arc<Templates>>;
+
+/// The compiled templates of the charts that take part, of both languages.
+#[derive(Debug)]
+pub(super) struct Templates {
+    pub(super) go: TemplateSet,
+    pub(super) handlebars: hbs::Set,
+}
+
+impl Templates {
+    fn compile(sources: &[Source<'_>], profile: Profile) -> Result<Self, RenderError> {
+        let functions = functions::registry(profile);
+        let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
+        let mut handlebars = hbs::Set::default();
+        for source in sources {
+            if let Some(input) = source.handlebars() {
+                if sources.iter().any(|other| other.name == source.output_name()) {
+                    return Err(hbs::twice(&source.name));
+                }
+                handlebars.add(&input, &functions)?;
+            } else {
+                let parsed = go.parse(&source.name, source.text);
+                parsed.map_err(|error| errors::parse(&source.name, &error))?;
+            }
+        }
+        Ok(Self { go, handlebars })
+    }
+
+    /// Runs a file.
+    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Str, Error> {
+        match source.mode {
+            hbs::Mode::Off => self.go.execute(ctx, &source.name, data),
+            _ => self.handlebars.execute(ctx, self, &source.name, data),
+        }
+    }
+
+    /// Runs a Handlebars template by its name, unless there is a Go template of that name.
+    pub(super) fn include_handlebars(
+        &self,
+        ctx: &mut Ctx,
+        name: &Str,
+        data: &Value,
+    ) -> Option<Result<Str, Error>> {
+        let name = name.as_str()?;
+        let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
+        is_there.then(|| self.handlebars.include(ctx, self, name, data))
+    }
+}
 
 /// What is kept of a chart between renderings.
 #[derive(Debug, Default)]
@@ -41,22 +88,13 @@ impl Cache {
     }
 
     /// The compiled templates of the charts that take part.
-    fn set(
-        &self,
-        sources: &[Source<'_>],
-        profile: Profile,
-    ) -> Result<Arc<TemplateSet>, RenderError> {
+    fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
         let names = sources.iter().map(|source| source.name.clone()).collect();
         let key = (profile, names);
         if let Some(set) = self.lock().get(&key) {
             return Ok(set.clone());
         }
-        let mut set = TemplateSet::new(functions::registry(profile), MissingKey::Zero);
-        for source in sources {
-            let parsed = set.parse(&source.name, source.text);
-            parsed.map_err(|error| errors::parse(&source.name, &error))?;
-        }
-        let set = Arc::new(set);
+        let set = Arc::new(Templates::compile(sources, profile)?);
         let mut sets = self.lock();
         if sets.len() < MAX_SETS {
             sets.insert(key, set.clone());
@@ -82,6 +120,30 @@ struct Source<'c> {
     text: &'c [u8],
     /// The chart's data, `.`.
     data: usize,
+    /// Where the chart is, `parent/charts/sub`, and its own name.
+    chart: Arc<str>,
+    chart_name: &'c str,
+    mode: hbs::Mode,
+}
+
+impl<'c> Source<'c> {
+    /// The name under which the file's text is known, `# Source:`.
+    fn output_name(&self) -> &str {
+        match self.mode {
+            hbs::Mode::Off => &self.name,
+            _ => hbs::output_name(&self.name),
+        }
+    }
+
+    fn handlebars(&self) -> Option<hbs::Input<'_>> {
+        (self.mode != hbs::Mode::Off).then(|| hbs::Input {
+            name: &self.name,
+            text: self.text,
+            chart: &self.chart,
+            chart_name: self.chart_name,
+            strict: self.mode == hbs::Mode::Strict,
+        })
+    }
 }
 
 /// Data of one chart.
@@ -107,14 +169,14 @@ pub(super) fn render(
     let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile)?;
     values::validate(&ctx.heap, &prepared)?;
     check_kube_version(chart, input)?;
-    let collected = collect(&mut ctx, &prepared, cache, input);
+    let collected = collect(&mut ctx, &prepared, cache, input)?;
     let set = cache.set(&collected.sources, input.profile)?;
-    ctx.extend(State::new(input.lookups.clone()));
+    ctx.extend(State::new(input.lookups.clone(), set.clone()));
     let mut files = BTreeMap::new();
     for source in &collected.sources {
         if !crate::manifest::base_name(&source.name).starts_with('_') {
             let text = run(&mut ctx, &set, source, &collected.scopes, input.profile)?;
-            files.insert(source.name.clone(), text);
+            files.insert(source.output_name().to_owned(), text);
         }
     }
     finish(files, &prepared, input.profile)
@@ -136,7 +198,7 @@ fn collect<'c>(
     prepared: &Prepared<'c>,
     cache: &Cache,
     input: &RenderInput<'_>,
-) -> Collected<'c> {
+) -> Result<Collected<'c>, RenderError> {
     let mut collected = Collected::default();
     let shared = Shared {
         release: objects::release(&mut ctx.heap, input.release),
@@ -145,12 +207,12 @@ fn collect<'c>(
         profile: input.profile,
     };
     let root = typed_values(ctx, prepared.values, input.profile);
-    add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected);
+    add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
     let depth = |source: &Source<'_>| source.name.matches('/').count();
     collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
     // One template may have been named twice (a chart by its name and by an alias).
     collected.sources.dedup_by(|a, b| a.name == b.name);
-    collected
+    Ok(collected)
 }
 
 /// What all charts of a rendering share.
@@ -178,7 +240,7 @@ fn add_chart<'c>(
     parent: Option<&str>,
     values: &Value,
     collected: &mut Collected<'c>,
-) -> Value {
+) -> Result<Value, RenderError> {
     let path = path_of(node, parent);
     let heap = &mut ctx.heap;
     let subcharts = heap.new_map();
@@ -200,11 +262,11 @@ fn add_chart<'c>(
         // A subchart's values are the very table under its name in the parent's.
         let own = values.as_map().and_then(|map| ctx.heap.get(map, child.name.as_str()));
         let own = own.and_then(Value::as_map).unwrap_or_else(|| ctx.heap.new_map());
-        let inner = add_chart(ctx, shared, child, Some(&path), &Value::Map(own), collected);
+        let inner = add_chart(ctx, shared, child, Some(&path), &Value::Map(own), collected)?;
         ctx.heap.set(subcharts, child.name.as_str(), inner);
     }
-    add_sources(node, &path, data, collected);
-    Value::Map(data)
+    add_sources(node, &path, data, collected)?;
+    Ok(Value::Map(data))
 }
 
 fn add_sources<'c>(
@@ -212,29 +274,40 @@ fn add_sources<'c>(
     path: &str,
     data: catamaran_gotemplate::Map,
     collected: &mut Collected<'c>,
-) {
+) -> Result<(), RenderError> {
     let scope = collected.scopes.len();
+    let mode = hbs::Mode::of(&node.chart.metadata)?;
+    let chart: Arc<str> = path.into();
     collected.scopes.push(Scope { data, base_path: format!("{path}/templates") });
     let library = node.chart.is_library();
     let lends = |name: &str| !library || crate::manifest::base_name(name).starts_with('_');
     collected.sources.extend(node.chart.templates.iter().filter(|f| lends(&f.name)).map(|file| {
-        Source { name: format!("{path}/{}", file.name), text: &file.data, data: scope }
+        Source {
+            name: format!("{path}/{}", file.name),
+            text: &file.data,
+            data: scope,
+            chart: chart.clone(),
+            chart_name: node.chart.name(),
+            mode: if mode.takes(&file.name) { mode } else { hbs::Mode::Off },
+        }
     }));
+    Ok(())
 }
 
 fn run(
     ctx: &mut Ctx,
-    set: &TemplateSet,
+    set: &Templates,
     source: &Source<'_>,
     scopes: &[Scope],
     profile: Profile,
 ) -> Result<String, RenderError> {
     let Some(scope) = scopes.get(source.data) else { return Ok(String::new()) };
     let template = ctx.heap.new_map_of(values_type::type_of(profile));
-    ctx.heap.set(template, "Name", source.name.as_str());
+    ctx.heap.set(template, "Name", source.output_name());
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
     ctx.heap.set(scope.data, "Template", template);
-    let output = set.execute(ctx, &source.name, &Value::Map(scope.data));
+    State::enter_chart(ctx, source.chart.as_ref().into());
+    let output = set.execute(ctx, source, &Value::Map(scope.data));
     let output = output.map_err(|error| {
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));
         match needs {
@@ -246,13 +319,12 @@ fn run(
 }
 
 fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
-    match text.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
-        None => Err(RenderError::Manifest(ManifestError {
-            file: file.to_owned(),
-            message: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
-        })),
+    match gojson::utf8(text.as_bytes()) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
+        Err(message) => {
+            Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
+        }
     }
 }
 
@@ -290,7 +362,7 @@ pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<()
     let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0);
     let mut collected = Collected::default();
     let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
-    every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected);
+    every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
     let depth = |source: &Source<'_>| source.name.matches('/').count();
     collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
     cache.set(&collected.sources, profile).map(|_| ())
@@ -301,10 +373,10 @@ fn every_source<'c>(
     parent: Option<&str>,
     data: catamaran_gotemplate::Map,
     collected: &mut Collected<'c>,
-) {
+) -> Result<(), RenderError> {
     let path = path_of(node, parent);
     for child in &node.children {
-        every_source(child, Some(&path), data, collected);
+        every_source(child, Some(&path), data, collected)?;
     }
-    add_sources(node, &path, data, collected);
+    add_sources(node, &path, data, collected)
 }

@@ -178,17 +178,15 @@ fn map_of(heap: &mut Heap, fields: &[Field]) -> Value {
 }
 
 /// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
-fn struct_of(heap: &mut Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
-    let plain = heap.new_map();
+fn struct_of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
     let is_dependency = ty.name == DEPENDENCY.name;
-    for (_, tag, value) in &fields {
-        let stays = is_dependency && matches!(*tag, "name" | "repository") || *tag == "IsRoot";
-        if stays || heap.truth(value) {
-            heap.set(plain, *tag, value.clone());
-        }
-    }
+    let stays = |tag| is_dependency && matches!(tag, "name" | "repository") || tag == "IsRoot";
+    // In the order of the fields, as Go writes a struct.
+    let plain = fields.iter().filter(|(_, tag, value)| stays(*tag) || heap.truth(value));
+    let plain = plain.map(|(_, tag, value)| (*tag, value.clone())).collect();
+    let plain = Value::object(Struct { ty, fields: plain, text: None, plain: None });
     let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
-    Value::object(Struct { ty, fields, text: None, plain: Some(Value::Map(plain)) })
+    Value::object(Struct { ty, fields, text: None, plain: Some(plain) })
 }
 
 // ---- .Capabilities

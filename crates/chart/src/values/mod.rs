@@ -4,6 +4,7 @@ mod coalesce;
 mod dependencies;
 mod guard;
 mod schema;
+mod sources;
 pub mod strvals;
 pub(crate) mod tables;
 mod tree;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
+pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
 

@@ -5,7 +5,7 @@ mod control;
 mod expr;
 mod lex;
 mod number;
-mod token;
+pub(crate) mod token;
 
 pub(crate) use lex::count_newlines;
 

@@ -104,7 +104,7 @@ impl Machine<'_> {
 
     /// Pops the receiver of a call with arguments. `false`: there is nothing to call, and nothing
     /// is the result.
-    pub(super) fn prepare_method(
+    pub(crate) fn prepare_method(
         &mut self,
         name: &Str,
         args: usize,
@@ -146,7 +146,7 @@ impl Machine<'_> {
     }
 
     /// The type of a parameter of the method prepared last.
-    pub(super) fn method_param(&self, index: usize) -> Type {
+    pub(crate) fn method_param(&self, index: usize) -> Type {
         let param = self
             .methods
             .last()
@@ -154,7 +154,7 @@ impl Machine<'_> {
         param.unwrap_or(Type::Any)
     }
 
-    pub(super) fn method_literal(
+    pub(crate) fn method_literal(
         &mut self,
         index: usize,
         literal: Option<&Literal>,
@@ -174,7 +174,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn method_call(
+    pub(crate) fn method_call(
         &mut self,
         name: &Str,
         args: usize,

@@ -49,6 +49,18 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
         let map = live(&client, &namespace, "ConfigMap", &object("map")).await;
         assert_eq!(map["data"]["k"], "two");
 
+        // A rollback of ours is helm's too.
+        let applied = wish.roll_back(&driver, 1).await.expect("rolled back");
+        assert_eq!((applied.done, applied.release.version), (Done::RolledBack, 5));
+        let history = helm.json(&["history", &name]);
+        let newest = history.as_array().and_then(|all| all.last()).expect("a revision");
+        assert_eq!(
+            (&newest["status"], &newest["description"]),
+            (&json!("deployed"), &json!("Rollback to 1"))
+        );
+        let there = live(&client, &namespace, "Secret", &object("secret")).await;
+        assert_ne!(there, Value::Null, "what only revision 1 had is back");
+
         helm.say(&["uninstall", &name]);
         assert_eq!(revisions(&driver, &namespace, &name).await, []);
         assert_eq!(live(&client, &namespace, "ConfigMap", &object("map")).await, Value::Null);

@@ -106,6 +106,16 @@ impl Wish {
         until_done(async || self.reconcile(driver).await).await
     }
 
+    /// Rolls it back, hooks and all.
+    pub async fn roll_back(&self, driver: &Driver, to: u32) -> Result<Applied, Error> {
+        let owner = self.owner.as_ref();
+        until_done(async || {
+            let history = driver.history(&self.namespace, &self.name).await?;
+            driver.rollback(&history, Some(to), owner).await
+        })
+        .await
+    }
+
     /// Uninstalls it, hooks and all.
     pub async fn leave(&self, driver: &Driver) -> Result<Uninstalled, Error> {
         let owner = self.owner.as_ref();

@@ -46,7 +46,7 @@ const RUNNING: &str = "Running";
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
 
-/// When hooks run. (Those of rollbacks are kept in the record, and run by the helm CLI alone.)
+/// When hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Before the objects of a first revision.
@@ -57,6 +57,10 @@ pub enum Event {
     PreUpgrade,
     /// After them.
     PostUpgrade,
+    /// Before the objects of an earlier revision come back.
+    PreRollback,
+    /// After that.
+    PostRollback,
     /// Before the objects are deleted.
     PreDelete,
     /// After that.
@@ -64,23 +68,16 @@ pub enum Event {
 }
 
 impl Event {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::PreInstall,
         Self::PostInstall,
         Self::PreUpgrade,
         Self::PostUpgrade,
+        Self::PreRollback,
+        Self::PostRollback,
         Self::PreDelete,
         Self::PostDelete,
     ];
-
-    /// The events before and after the objects of a revision.
-    pub fn around(is_install: bool) -> (Self, Self) {
-        if is_install {
-            (Self::PreInstall, Self::PostInstall)
-        } else {
-            (Self::PreUpgrade, Self::PostUpgrade)
-        }
-    }
 
     /// As the annotation spells it.
     pub fn as_str(self) -> &'static str {
@@ -89,6 +86,8 @@ impl Event {
             Self::PostInstall => "post-install",
             Self::PreUpgrade => "pre-upgrade",
             Self::PostUpgrade => "post-upgrade",
+            Self::PreRollback => "pre-rollback",
+            Self::PostRollback => "post-rollback",
             Self::PreDelete => "pre-delete",
             Self::PostDelete => "post-delete",
         }
@@ -107,6 +106,7 @@ impl Event {
         match self {
             Self::PreInstall | Self::PostInstall => Status::PendingInstall,
             Self::PreUpgrade | Self::PostUpgrade => Status::PendingUpgrade,
+            Self::PreRollback | Self::PostRollback => Status::PendingRollback,
             Self::PreDelete | Self::PostDelete => Status::Uninstalling,
         }
     }
@@ -116,6 +116,7 @@ impl Event {
         match self {
             Self::PreInstall => Some(Self::PostInstall),
             Self::PreUpgrade => Some(Self::PostUpgrade),
+            Self::PreRollback => Some(Self::PostRollback),
             Self::PreDelete => Some(Self::PostDelete),
             _ => None,
         }
@@ -198,7 +199,7 @@ pub fn next(release: &Release, event: Event) -> Step {
 fn is_at(release: &Release, event: Event) -> bool {
     match at(release) {
         Some(at) => at == event,
-        None => matches!(event, Event::PreInstall | Event::PreUpgrade),
+        None => matches!(event, Event::PreInstall | Event::PreUpgrade | Event::PreRollback),
     }
 }
 
