@@ -22,6 +22,9 @@ delete-timeout ?= 2m
 CARGO ?= cargo
 # Which tests: make test TESTARGS='-p catamaran-chart coalesce'
 TESTARGS ?= --workspace --no-fail-fast
+# How long, in seconds, and what to fuzz; empty means every target.
+FUZZ_TIME ?= 60
+TARGET ?=
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -142,6 +145,10 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.
+	FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh $(TARGET)
 
 .PHONY: e2e
 e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).

@@ -90,6 +90,24 @@ impl Chart {
         assemble(files, &mut account, 0)
     }
 
+    /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
+    /// which Helm walks one. No `.helmignore` is looked at.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`].
+    pub fn from_files(
+        files: impl IntoIterator<Item = (String, Vec<u8>)>,
+    ) -> Result<Self, LoadError> {
+        let mut account = Account::default();
+        let files = files.into_iter().map(|(name, data)| {
+            account.charge(&name, data.len() as u64)?;
+            Ok(RawFile::new(name, data))
+        });
+        let files = files.collect::<Result<Vec<_>, LoadError>>()?;
+        assemble(files, &mut account, 0)
+    }
+
     /// Reads a packaged chart from memory.
     ///
     /// # Errors

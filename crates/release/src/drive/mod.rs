@@ -8,6 +8,7 @@ mod hooks;
 mod objects;
 mod outcome;
 mod remove;
+mod test;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use catamaran_cluster::mapper::Mapper;
 use jiff::Timestamp;
 use kube::Client;
 
-pub use outcome::{Applied, AppliedObject, Done, Kept, Uninstalled, WhyKept};
+pub use outcome::{Applied, AppliedObject, Done, Kept, Tested, Uninstalled, WhyKept};
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};

@@ -101,6 +101,15 @@ pub struct Uninstalled {
     pub failed_hooks: Vec<String>,
 }
 
+/// What became of a release's tests.
+#[derive(Debug, Clone)]
+pub struct Tested {
+    /// The revision, whose hooks tell of their runs.
+    pub release: Arc<Release>,
+    /// How many tests ran.
+    pub ran: usize,
+}
+
 /// Without the object, which may be a Secret.
 impl fmt::Debug for AppliedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use catamaran_chart::{Chart, Hook, Manifest, ReleaseFacts, Rendered};
 use catamaran_cluster::mapper::Mapper;
 use catamaran_localcluster::{LocalCluster, shared};
-use catamaran_release::{Action, Applied, Desired, Driver, Error, ObjectId, Owner, Uninstalled};
+use catamaran_release::record::Hook as RecordedHook;
+use catamaran_release::{
+    Action, Applied, Desired, Driver, Error, ObjectId, Owner, Tested, Uninstalled,
+};
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -112,6 +115,19 @@ impl Wish {
         until_done(async || {
             let history = driver.history(&self.namespace, &self.name).await?;
             driver.rollback(&history, Some(to), owner).await
+        })
+        .await
+    }
+
+    /// Runs its tests, those that are asked for.
+    pub async fn test(
+        &self,
+        driver: &Driver,
+        which: impl Fn(&RecordedHook) -> bool,
+    ) -> Result<Tested, Error> {
+        until_done(async || {
+            let mut history = driver.history(&self.namespace, &self.name).await?;
+            driver.test(&mut history, &which, None).await
         })
         .await
     }
