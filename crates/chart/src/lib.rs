@@ -26,7 +26,7 @@ pub mod values;
 
 pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata};
 pub use error::{LoadError, ManifestError, Position, RenderError};
-pub use manifest::{Hook, Manifest, Rendered};
+pub use manifest::{Hook, Manifest, PostRender, PostRenderers, Rendered};
 pub use profile::Profile;
 pub use render::{
     Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,

@@ -104,7 +104,12 @@ fn generate(tools: &Path, args: &GenerateArgs) -> Result<bool> {
     }
     println!(
         "{} cases of seed {} in {:.0?}: {} different, {} that Helm did not survive, {} succeeded on both sides",
-        report.cases, args.seed, started.elapsed(), report.different, report.crashed, report.succeeded
+        report.cases,
+        args.seed,
+        started.elapsed(),
+        report.different,
+        report.crashed,
+        report.succeeded
     );
     if let Some(file) = &args.report {
         fs::write(file, serde_json::to_string_pretty(&report)?)?;
@@ -118,9 +123,13 @@ fn show(finding: &Finding, seed: u64) {
         Profile::Helm43 => "4.3",
         Profile::Helm318 => "3.18",
     };
-    println!("==== case {number} of seed {seed} ({kind}, {profile}), and {} more like it", count - 1);
+    println!(
+        "==== case {number} of seed {seed} ({kind}, {profile}), and {} more like it",
+        count - 1
+    );
     for file in &difference.case.files {
-        let is_plain = file.name == "Chart.yaml" && file.data.starts_with(b"apiVersion: v2\nname: c\nv");
+        let is_plain =
+            file.name == "Chart.yaml" && file.data.starts_with(b"apiVersion: v2\nname: c\nv");
         if !is_plain {
             println!("--- {}\n{}", file.name, String::from_utf8_lossy(&file.data));
         }

@@ -9,7 +9,7 @@ use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, hbs, objects, values_type};
 use crate::values::{self, Node, Prepared};
-use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
+use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
@@ -163,6 +163,7 @@ struct Collected<'c> {
 pub(super) fn render(
     chart: &Chart,
     cache: &Cache,
+    steps: &PostRenderers,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
@@ -179,7 +180,7 @@ pub(super) fn render(
             files.insert(source.output_name().to_owned(), text);
         }
     }
-    finish(files, &prepared, input.profile)
+    finish(files, &prepared, steps, input.profile)
 }
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
@@ -332,11 +333,12 @@ fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
 fn finish(
     mut files: BTreeMap<String, String>,
     prepared: &Prepared<'_>,
+    steps: &PostRenderers,
     profile: Profile,
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
     files.retain(|name, _| !name.ends_with(NOTES));
-    let mut rendered = Rendered::from_files(&files, profile)?;
+    let mut rendered = steps.apply(&files, profile)?;
     rendered.notes = notes.unwrap_or_default();
     add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();

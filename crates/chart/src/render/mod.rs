@@ -19,14 +19,14 @@ pub use standalone::standalone;
 
 use std::sync::Arc;
 
-use crate::{Chart, Metadata, Profile, RenderError, Rendered};
+use crate::{Chart, Metadata, PostRenderers, Profile, RenderError, Rendered};
 
 /// A chart that is ready to be rendered any number of times: plain data,
 /// shared by every resource of its kind. Cheap to clone.
 ///
 /// Templates are parsed once for each set of subcharts that takes part.
 #[derive(Clone, Debug)]
-pub struct CompiledChart(Arc<Inner>);
+pub struct CompiledChart(Arc<Inner>, PostRenderers);
 
 #[derive(Debug)]
 struct Inner {
@@ -58,7 +58,7 @@ impl Chart {
             // Only now: what is kept is found again by where the chart lies.
             inner.cache = engine::Cache::of(&inner.chart);
         }
-        Ok(CompiledChart(inner))
+        Ok(CompiledChart(inner, PostRenderers::default()))
     }
 }
 
@@ -73,6 +73,12 @@ impl CompiledChart {
         &self.0.chart.metadata
     }
 
+    /// The same chart, whose renderings go through post-renderers.
+    #[must_use]
+    pub fn with_post_renderers(self, steps: PostRenderers) -> Self {
+        Self(self.0, steps)
+    }
+
     /// Parses the templates for a profile, those of subcharts that may be
     /// disabled included, so that a mistake shows at the start rather than with
     /// the first resource.
@@ -84,14 +90,14 @@ impl CompiledChart {
         engine::check(&self.0.chart, &self.0.cache, profile)
     }
 
-    /// Renders. Pure: the same input gives the same output, and nothing is
-    /// read or fetched.
+    /// Renders. Pure, if post-renderers are: the same input gives the same
+    /// output, and nothing is read or fetched.
     ///
     /// # Errors
     ///
     /// [`RenderError::Needs`] asks for objects to look up; everything else is
     /// the fault of chart or values.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered, RenderError> {
-        engine::render(&self.0.chart, &self.0.cache, input)
+        engine::render(&self.0.chart, &self.0.cache, &self.1, input)
     }
 }
