@@ -1,6 +1,8 @@
 //! `catamaran`: the operator for people who only have charts, and the tools around it.
 
 mod context;
+mod post_renderer;
+mod source;
 mod template;
 
 use std::process::ExitCode;

@@ -118,6 +118,9 @@ pub enum RepositoryError {
     /// Certificates or keys for TLS cannot be used.
     #[error("can't create TLS config for client: {0}")]
     Tls(String),
+    /// The same, before anything is asked for.
+    #[error("missing registry client: can't create TLS config for client: {0}")]
+    NoClient(String),
     /// The file system said no.
     #[error("{0}")]
     Io(String),

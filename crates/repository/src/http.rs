@@ -66,6 +66,18 @@ impl Http {
         &self.access
     }
 
+    /// Whether the certificates and keys can be used; nothing is read where there are none.
+    pub(crate) fn check(&self) -> Result<(), RepositoryError> {
+        let Access { cert_file, key_file, ca_file, .. } = &self.access;
+        if ca_file.is_none() && (cert_file.is_none() || key_file.is_none()) {
+            return Ok(());
+        }
+        build(&self.access, true).map(|_| ()).map_err(|error| match error {
+            RepositoryError::Tls(why) => RepositoryError::NoClient(why),
+            other => other,
+        })
+    }
+
     /// Fetches a file. User and password go along if the file lies on the server of `owner`, or
     /// wherever `pass_credentials` sends them; after a redirect to another server they do not.
     pub(crate) async fn get(
@@ -268,7 +280,12 @@ fn transport(url: &Url, error: &reqwest::Error) -> RepositoryError {
             format!("dial tcp {host}:{port}: connect: connection refused")
         }
         false if error.is_timeout() => "context deadline exceeded".to_owned(),
-        false => root(error),
+        false => match root(error) {
+            text if text.contains("InvalidContentType") => {
+                "http: server gave HTTP response to HTTPS client".to_owned()
+            }
+            text => text,
+        },
     };
     RepositoryError::Transport { address: shown(url.as_str()), message }
 }

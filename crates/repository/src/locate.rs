@@ -69,6 +69,7 @@ impl Finder {
     pub async fn locate(&self, wanted: Wanted<'_>) -> Result<Located, RepositoryError> {
         let name = wanted.name.trim();
         let version = wanted.version.trim();
+        Http::new(self.access.clone()).check()?;
         if wanted.repository.is_empty() || self.profile == Profile::Helm318 {
             let path = Path::new(name);
             if path.exists() {
@@ -154,7 +155,7 @@ impl Finder {
             chart: chart.clone(),
             repository: address::shown(&repository.url),
         })?;
-        if found.is_other {
+        if found.is_other && self.profile == Profile::Helm43 {
             messages.push(other_version(name, version, found.chart));
         }
         let url = found.chart.urls.first().ok_or(RepositoryError::NoDownload(chart))?;
@@ -236,7 +237,7 @@ impl Finder {
             repository: entry.name.clone(),
             source,
         })?;
-        if found.is_other {
+        if found.is_other && self.profile == Profile::Helm43 {
             messages.push(other_version(chart, version, found.chart));
         }
         let ChartVersion { urls, digest, .. } = found.chart;

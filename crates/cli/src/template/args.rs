@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::post_renderer::PostRendererArgs;
+use crate::source::SourceArgs;
 use catamaran_chart::Profile;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum};
@@ -68,6 +70,10 @@ pub(crate) struct TemplateArgs {
     pub profile: Profile,
 
     #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub post_renderer: PostRendererArgs,
+    #[command(flatten)]
     pub refused: RefusedArgs,
     #[command(flatten)]
     pub ignored: IgnoredArgs,
@@ -112,13 +118,7 @@ pub(crate) struct RefusedArgs {
     #[arg(long, hide = true)]
     pub dependency_update: bool,
     #[arg(long, hide = true)]
-    pub verify: bool,
-    #[arg(long, hide = true)]
     pub enable_dns: bool,
-    #[arg(long, hide = true)]
-    pub repo: Option<String>,
-    #[arg(long, hide = true)]
-    pub post_renderer: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
     pub dry_run: Option<String>,
 }
@@ -134,8 +134,6 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true)]
     debug: bool,
     #[arg(long, hide = true)]
-    devel: bool,
-    #[arg(long, hide = true)]
     disable_openapi_validation: bool,
     #[arg(long, hide = true)]
     force: bool,
@@ -145,12 +143,6 @@ pub(crate) struct IgnoredArgs {
     force_replace: bool,
     #[arg(long, hide = true)]
     hide_notes: bool,
-    #[arg(long, hide = true)]
-    insecure_skip_tls_verify: bool,
-    #[arg(long, hide = true)]
-    pass_credentials: bool,
-    #[arg(long, hide = true)]
-    plain_http: bool,
     #[arg(long, hide = true)]
     render_subchart_notes: bool,
     #[arg(long, hide = true)]
@@ -168,25 +160,11 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "watcher")]
     wait: Option<String>,
     #[arg(long, hide = true)]
-    ca_file: Option<String>,
-    #[arg(long, hide = true)]
-    cert_file: Option<String>,
-    #[arg(long, hide = true)]
     description: Option<String>,
-    #[arg(long, hide = true)]
-    key_file: Option<String>,
-    #[arg(long, hide = true)]
-    keyring: Option<String>,
     #[arg(short, long, hide = true)]
     labels: Vec<String>,
     #[arg(long, hide = true)]
-    password: Option<String>,
-    #[arg(long, hide = true)]
     timeout: Option<String>,
-    #[arg(long, hide = true)]
-    username: Option<String>,
-    #[arg(long = "version", id = "chart_version", hide = true)]
-    chart_version: Option<String>,
     #[arg(long, hide = true)]
     color: Option<String>,
 }

@@ -7,7 +7,7 @@ mod values;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -53,16 +53,18 @@ fn template(
             "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
         );
     }
+    let steps = args.post_renderer.steps(profile)?;
     let capabilities = capabilities(args)?;
     refuse(args)?;
     let (name, place) = name_and_chart(args)?;
-    let path = locate(&place)?;
-    let values = values::gather(&args.values, profile)?;
+    let path = args.source.locate(&place, profile)?;
+    let values = values::gather(args, profile)?;
     let mut chart = load(&path, profile)?;
     if args.skip_schema_validation {
         chart = chart.without_schemas();
     }
     let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
+    let chart = chart.with_post_renderers(steps);
     check_name(&name, profile)?;
     let namespace =
         args.namespace.clone().filter(|name| !name.is_empty()).unwrap_or_else(namespace);
@@ -118,10 +120,7 @@ fn refuse(args: &TemplateArgs) -> Result<()> {
     let asked = [
         (refused.validate, "--validate"),
         (refused.dependency_update, "--dependency-update"),
-        (refused.verify, "--verify"),
         (refused.enable_dns, "--enable-dns"),
-        (refused.repo.is_some(), "--repo"),
-        (refused.post_renderer.is_some(), "--post-renderer"),
     ];
     if let Some((_, flag)) = asked.into_iter().find(|(asked, _)| *asked) {
         bail!("{flag} is not supported yet");
@@ -164,18 +163,6 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 fn made_name(text: &str) -> Result<String> {
     let seed = RandomState::new().build_hasher().finish();
     Ok(standalone("name-template", text, SystemTime::now(), seed)?)
-}
-
-/// A folder or a file; names in repositories and registries are for later.
-fn locate(place: &str) -> Result<PathBuf> {
-    let path = Path::new(place.trim());
-    if path.exists() {
-        return Ok(std::path::absolute(path)?);
-    }
-    if path.is_absolute() || place.trim().starts_with('.') {
-        bail!("path {place:?} not found");
-    }
-    bail!("{place}: there is no such path, and charts of repositories are not supported yet")
 }
 
 fn load(path: &Path, profile: Profile) -> Result<Chart> {

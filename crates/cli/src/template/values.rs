@@ -3,16 +3,17 @@
 use std::fs;
 use std::io::Read as _;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use catamaran_chart::Profile;
 use catamaran_chart::values::Sources;
 use serde_json::{Map, Value};
 
-use super::args::ValueArgs;
+use super::args::TemplateArgs;
 use super::go_error;
 
 /// All values laid over each other, in Helm's order of the flags.
-pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, Value>> {
+pub(super) fn gather(args: &TemplateArgs, profile: Profile) -> Result<Map<String, Value>> {
+    let (source, args) = (&args.source, &args.values);
     let sources = Sources {
         files: args.files.clone(),
         json: args.json.clone(),
@@ -21,7 +22,11 @@ pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, V
         from_files: args.from_files.clone(),
         literals: args.literals.clone(),
     };
-    let read = |path: &str| read(path).map_err(|error| error.to_string());
+    let read = |path: &str| match source.file(path, profile) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => read(path).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
     sources.gather(profile, read).map_err(|fault| anyhow!(fault))
 }
 
@@ -33,9 +38,6 @@ fn read(path: &str) -> Result<Vec<u8>> {
             .read_to_end(&mut bytes)
             .map_err(|error| anyhow!(go_error("read", "/dev/stdin", &error)))?;
         return Ok(bytes);
-    }
-    if ["http://", "https://", "oci://"].iter().any(|scheme| path.starts_with(scheme)) {
-        bail!("values from a URL are not supported yet ({path})");
     }
     fs::read(path).map_err(|error| {
         let verb = if error.kind() == std::io::ErrorKind::IsADirectory { "read" } else { "open" };

@@ -181,7 +181,7 @@ impl Registry {
         messages.push(format!("Pulled: {reference}"));
         messages.push(format!("Digest: {bytes_digest}"));
         if reference.to_string().contains('_') {
-            messages.push(format!("{reference} contains an underscore.\n\n{UNDERSCORE}\n"));
+            messages.push(format!("{reference} contains an underscore.\n\n{UNDERSCORE}"));
         }
         Ok(archive)
     }
