@@ -1,6 +1,7 @@
 //! `catamaran`: the operator for people who only have charts, and the tools around it.
 
 mod context;
+mod dependency;
 mod post_renderer;
 mod source;
 mod template;
@@ -11,6 +12,7 @@ use anyhow::Result;
 use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use dependency::DependencyCommand;
 use template::TemplateArgs;
 
 /// Helm charts and Rust reconcilers as operators
@@ -34,6 +36,8 @@ enum Command {
         options: Options,
     },
     Template(Box<TemplateArgs>),
+    #[command(subcommand, visible_aliases = ["dep", "dependencies"])]
+    Dependency(DependencyCommand),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -59,6 +63,7 @@ async fn main() -> Result<ExitCode> {
             Manager::new("catamaran", options).run().await?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Dependency(command) => Ok(dependency::run(&command)),
         Command::Template(args) => Ok(template::run(&args, context::namespace)),
     }
 }

@@ -98,7 +98,8 @@ impl SourceArgs {
         let version = if version.is_empty() && self.devel { ">0.0.0-0" } else { version };
         let repository = self.repo.as_deref().unwrap_or_default();
         let finder = self.finder(profile);
-        let located = wait(finder.locate(Wanted { name, version, repository }))?;
+        let located = wait(finder.locate(Wanted { name, version, repository }));
+        let located = located.map_err(|error| anyhow!(error.text(profile)))?;
         located.messages.iter().for_each(|message| eprintln!("{message}"));
         Ok(located.path)
     }

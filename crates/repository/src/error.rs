@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use catamaran_chart::LoadError;
+use catamaran_chart::{LoadError, Profile};
 use catamaran_sprig::semver::SemverError;
 
 /// Why a chart, an index or a file could not be had.
@@ -177,6 +177,17 @@ pub enum IndexError {
 }
 
 impl RepositoryError {
+    /// The text as the Helm of a profile has it.
+    pub fn text(&self, profile: Profile) -> String {
+        let text = self.to_string();
+        match text.split_once("improper constraint: \"") {
+            Some((before, constraint)) if profile == Profile::Helm318 => {
+                format!("{before}improper constraint: {}", constraint.trim_end_matches('"'))
+            }
+            _ => text,
+        }
+    }
+
     /// The error of a file, told as Go tells it: `open x: no such file or directory`.
     pub(crate) fn io(verb: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Io(format!("{verb} {}: {}", path.display(), go_reason(error)))

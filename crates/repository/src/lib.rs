@@ -11,6 +11,7 @@ mod access;
 pub mod address;
 mod cache;
 mod config;
+pub mod dependencies;
 mod error;
 mod files;
 mod http;
@@ -21,6 +22,7 @@ mod settings;
 
 pub use access::Access;
 pub use config::{Entry, repositories};
+pub use dependencies::Dependencies;
 pub use error::{IndexError, RepositoryError};
 pub use index::{ChartVersion, Index};
 pub use locate::{Finder, Located, Wanted};

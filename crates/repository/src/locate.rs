@@ -56,7 +56,6 @@ pub struct Located {
 pub(crate) struct Archive {
     pub bytes: Vec<u8>,
     /// The name of the file at its server.
-    #[allow(dead_code, reason = "dependencies will want it")]
     pub name: String,
 }
 

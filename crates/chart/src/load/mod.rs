@@ -120,6 +120,27 @@ impl Chart {
     }
 }
 
+/// The files of a chart's folder, in the order in which Helm walks it, without those that its
+/// `.helmignore` names.
+///
+/// # Errors
+///
+/// See [`LoadError`].
+pub fn folder_files(path: &Path) -> Result<Vec<File>, LoadError> {
+    let files = dir::read(path, &mut Account::default())?;
+    Ok(files.into_iter().map(File::from).collect())
+}
+
+/// The files of a packaged chart, named as in its folder.
+///
+/// # Errors
+///
+/// See [`LoadError`].
+pub fn archive_files(bytes: &[u8]) -> Result<Vec<File>, LoadError> {
+    let files = archive::read(bytes, &mut Account::default())?;
+    Ok(files.into_iter().map(File::from).collect())
+}
+
 /// Go's `filepath.Match`; false for a pattern that is none.
 pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
     glob::matches(pattern, name).unwrap_or(false)

@@ -111,7 +111,7 @@ fn merge(files: &BTreeMap<String, String>) -> Result<String, RenderError> {
                 |message| RenderError::Manifest(ManifestError { file: path.clone(), message });
             let data = gojson::parse(document.as_bytes(), Numbers::Exact).map_err(fault)?;
             for (text, data) in items(document, data) {
-                let Some(data) = data.map_err(|why| fault(why))? else { continue };
+                let Some(data) = data.map_err(fault)? else { continue };
                 push(&mut merged, &marked(&text, data, path));
             }
         }
@@ -205,11 +205,11 @@ fn marked(text: &str, data: Map<String, Value>, file: &str) -> String {
             annotations.insert(FILE.to_owned(), json!(file));
         }
     }
-    verified(insert(text, file), Value::Object(wanted))
+    verified(insert(text, file), &Value::Object(wanted))
 }
 
 /// The document without the mark, and what the mark said.
-fn unmarked<'d>(text: &'d str, data: Map<String, Value>) -> (Option<String>, Cow<'d, str>) {
+fn unmarked(text: &str, data: Map<String, Value>) -> (Option<String>, Cow<'_, str>) {
     let mut wanted = data;
     let metadata = wanted.get_mut("metadata").and_then(Value::as_object_mut);
     let Some(annotations) =
@@ -223,14 +223,14 @@ fn unmarked<'d>(text: &'d str, data: Map<String, Value>) -> (Option<String>, Cow
         metadata.remove("annotations");
     }
     let file = file.as_str().filter(|file| !file.is_empty()).map(str::to_owned);
-    let text = verified(remove(text, is_last), Value::Object(wanted));
+    let text = verified(remove(text, is_last), &Value::Object(wanted));
     (file, Cow::Owned(text))
 }
 
 /// The text, if it says what the data say; the data printed, if not.
-fn verified(text: Option<String>, data: Value) -> String {
-    let says = |text: &String| gojson::parse(text.as_bytes(), Numbers::Exact).as_ref() == Ok(&data);
-    text.filter(says).unwrap_or_else(|| print(&data))
+fn verified(text: Option<String>, data: &Value) -> String {
+    let says = |text: &String| gojson::parse(text.as_bytes(), Numbers::Exact).as_ref() == Ok(data);
+    text.filter(says).unwrap_or_else(|| print(data))
 }
 
 fn indent(line: &str) -> usize {
@@ -264,15 +264,12 @@ fn insert(text: &str, file: &str) -> Option<String> {
     let annotations =
         block.into_iter().find(|(_, line)| indent(line) == width && opens(line, "annotations"));
     let quoted = format!("'{}'", file.replace('\'', "''"));
-    let (after, new) = match annotations {
-        Some((at, _)) => {
-            let (_, first) = below(at)?;
-            (at, vec![format!("{}{FILE}: {quoted}", " ".repeat(indent(first)))])
-        }
-        None => {
-            let key = format!("{}annotations:", " ".repeat(width));
-            (metadata, vec![key, format!("{}{FILE}: {quoted}", " ".repeat(width + 2))])
-        }
+    let mark = |width: usize| format!("{}{FILE}: {quoted}", " ".repeat(width));
+    let (after, new) = if let Some((at, _)) = annotations {
+        let (_, first) = below(at)?;
+        (at, vec![mark(indent(first))])
+    } else {
+        (metadata, vec![format!("{}annotations:", " ".repeat(width)), mark(width + 2)])
     };
     let mut all: Vec<&str> = lines.get(..=after)?.to_vec();
     all.extend(new.iter().map(String::as_str));

@@ -71,6 +71,9 @@ pub(crate) struct TemplateArgs {
 
     #[command(flatten)]
     pub source: SourceArgs,
+    /// Fetch the charts that are missing in charts/ first
+    #[arg(long, help_heading = "Repositories")]
+    pub dependency_update: bool,
     #[command(flatten)]
     pub post_renderer: PostRendererArgs,
     #[command(flatten)]
@@ -115,8 +118,6 @@ pub(crate) struct ValueArgs {
 pub(crate) struct RefusedArgs {
     #[arg(long, hide = true)]
     pub validate: bool,
-    #[arg(long, hide = true)]
-    pub dependency_update: bool,
     #[arg(long, hide = true)]
     pub enable_dns: bool,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "client")]

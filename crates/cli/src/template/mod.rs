@@ -14,9 +14,11 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::render::standalone;
 use catamaran_chart::{
-    Budget, Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
-    RenderInput, Rendered,
+    Budget, Capabilities, Chart, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts,
+    RenderError, RenderInput, Rendered,
 };
+
+use crate::dependency;
 
 pub(crate) use args::{TemplateArgs, with_helms_manners};
 pub(crate) use usage::exit as exit_with_usage;
@@ -59,11 +61,14 @@ fn template(
     let (name, place) = name_and_chart(args)?;
     let path = args.source.locate(&place, profile)?;
     let values = values::gather(args, profile)?;
-    let mut chart = load(&path, profile)?;
-    if args.skip_schema_validation {
-        chart = chart.without_schemas();
-    }
-    let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
+    let compiled = match compile(args, &path)? {
+        Err(RenderError::MissingDependencies(_)) if args.dependency_update => {
+            dependency::update(&path, &args.source, profile)?;
+            compile(args, &path)?
+        }
+        compiled => compiled,
+    };
+    let chart = compiled.map_err(|error| anyhow!(error.text(profile)))?;
     let chart = chart.with_post_renderers(steps);
     check_name(&name, profile)?;
     let namespace =
@@ -117,11 +122,7 @@ fn no_version(text: &str, profile: Profile) -> String {
 /// Refuses what is not done yet, rather than print something else than asked for.
 fn refuse(args: &TemplateArgs) -> Result<()> {
     let refused = &args.refused;
-    let asked = [
-        (refused.validate, "--validate"),
-        (refused.dependency_update, "--dependency-update"),
-        (refused.enable_dns, "--enable-dns"),
-    ];
+    let asked = [(refused.validate, "--validate"), (refused.enable_dns, "--enable-dns")];
     if let Some((_, flag)) = asked.into_iter().find(|(asked, _)| *asked) {
         bail!("{flag} is not supported yet");
     }
@@ -163,6 +164,12 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 fn made_name(text: &str) -> Result<String> {
     let seed = RandomState::new().build_hasher().finish();
     Ok(standalone("name-template", text, SystemTime::now(), seed)?)
+}
+
+fn compile(args: &TemplateArgs, path: &Path) -> Result<Result<CompiledChart, RenderError>> {
+    let chart = load(path, args.profile)?;
+    let chart = if args.skip_schema_validation { chart.without_schemas() } else { chart };
+    Ok(chart.compile())
 }
 
 fn load(path: &Path, profile: Profile) -> Result<Chart> {

@@ -131,8 +131,13 @@ impl Registry {
         )))
     }
 
+    /// The versions of a chart by its name.
+    pub(crate) async fn tags_of(&self, name: &str) -> Result<Vec<String>, RepositoryError> {
+        self.tags(&Reference::parse(without_extras(name))?).await
+    }
+
     /// The versions of a chart, the latest first. Tags that are no full version are none.
-    pub(crate) async fn tags(&self, reference: &Reference) -> Result<Vec<String>, RepositoryError> {
+    async fn tags(&self, reference: &Reference) -> Result<Vec<String>, RepositoryError> {
         let path = format!("{}/tags/list", reference.repository);
         let mut url = self.url(reference, &path)?;
         let mut versions: Vec<Version> = Vec::new();
