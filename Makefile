@@ -41,6 +41,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+RELEASE_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
 # A cluster that lives as long as the command behind the dashes.
 LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 # The same with a real node, and the images for it.
@@ -145,6 +146,15 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+# make bench CHARTS=/a/folder DETAIL='--detail airflow': a folder of other people's charts, all or some
+.PHONY: bench
+bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=folder: with charts of your own.
+	$(CARGO) build --release --package catamaran-cli --package catamaran-benches
+	@$(WITH_TOOLS) && cd hack/tools/helm4 && go build -o $(RELEASE_DIR)/helm-render ./render
+	@$(WITH_TOOLS) && $(RELEASE_DIR)/catamaran-benches --helm "$$(command -v helm)" \
+		--catamaran $(RELEASE_DIR)/catamaran --library $(RELEASE_DIR)/helm-render \
+		$(if $(CHARTS),--charts $(CHARTS)) $(DETAIL)
 
 .PHONY: fuzz
 fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.

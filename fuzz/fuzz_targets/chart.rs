@@ -32,7 +32,11 @@ fuzz_target!(|text: &str| -> Corpus {
     for profile in [Profile::Helm43, Profile::Helm318] {
         for values in [Map::new(), default_values()] {
             let merged = within(LIMITS, || coalesce(&chart, &values, profile));
-            assert_eq!(merged.ok(), coalesce(&chart, &values, profile).ok(), "values merge the same");
+            assert_eq!(
+                merged.ok(),
+                coalesce(&chart, &values, profile).ok(),
+                "values merge the same"
+            );
             let _ = render_repeatedly(&chart, &values, profile, BUDGET);
         }
     }

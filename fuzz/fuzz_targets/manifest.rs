@@ -15,7 +15,10 @@ fuzz_target!(|text: &str| {
         let documents = within(LIMITS, || split(text, profile));
         let mut rest = text;
         for document in &documents {
-            assert!(!document.trim().is_empty() || profile == Profile::Helm318, "no document is empty");
+            assert!(
+                !document.trim().is_empty() || profile == Profile::Helm318,
+                "no document is empty"
+            );
             let at = rest.find(document);
             assert!(at.is_some(), "documents are parts of the text, in its order");
             rest = &rest[at.unwrap_or_default() + document.len()..];

@@ -6,7 +6,8 @@ use catamaran_fuzz::rendering::{BUDGET, chart_of, render_repeatedly};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Map;
 
-const HELPERS: &[u8] = br#"{{ define "h" }}[{{ . }}]{{ end }}{{ define "rec" }}{{ include "rec" . }}{{ end }}"#;
+const HELPERS: &[u8] =
+    br#"{{ define "h" }}[{{ . }}]{{ end }}{{ define "rec" }}{{ include "rec" . }}{{ end }}"#;
 
 fuzz_target!(|text: &[u8]| {
     let chart = chart_of(&[("_h.tpl", HELPERS), ("a.yaml", text)]);

@@ -8,7 +8,8 @@ use catamaran_fuzz::limits::{Limits, within};
 use catamaran_gotemplate::{Budget, Ctx, Functions, MissingKey, TemplateSet, Value};
 use libfuzzer_sys::fuzz_target;
 
-static FUNCTIONS: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(catamaran_sprig::registry()));
+static FUNCTIONS: LazyLock<Arc<Functions>> =
+    LazyLock::new(|| Arc::new(catamaran_sprig::registry()));
 const LIMITS: Limits = Limits { time: Duration::from_millis(500), bytes: 16 << 20 };
 
 fn parse(text: &[u8]) -> (TemplateSet, Result<(), String>) {
@@ -35,8 +36,13 @@ fuzz_target!(|text: &[u8]| {
         }
         Ok(()) if !text.windows(2).any(|pair| pair == b"{{") => {
             let mut ctx = Ctx::new(Budget::default(), SystemTime::UNIX_EPOCH, 0);
-            let output = set.execute(&mut ctx, "c/templates/a.yaml", &Value::Nil).map_err(|e| e.to_string());
-            assert_eq!(output.as_ref().map(|text| text.as_bytes()), Ok(text), "plain text prints itself");
+            let output =
+                set.execute(&mut ctx, "c/templates/a.yaml", &Value::Nil).map_err(|e| e.to_string());
+            assert_eq!(
+                output.as_ref().map(|text| text.as_bytes()),
+                Ok(text),
+                "plain text prints itself"
+            );
         }
         Ok(()) => {}
     }

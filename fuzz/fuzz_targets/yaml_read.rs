@@ -2,14 +2,12 @@
 #![no_main]
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use catamaran_fuzz::limits::{Limits, within};
-use catamaran_yaml::{Deserializer, Numbers, documents, from_str, to_string, to_string_pretty};
+use catamaran_fuzz::limits::within;
+use catamaran_fuzz::yaml::{LIMITS, round_trip};
+use catamaran_yaml::{Deserializer, Numbers, documents, from_str};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-
-const LIMITS: Limits = Limits { time: Duration::from_secs(1), bytes: 64 << 20 };
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -31,7 +29,10 @@ fuzz_target!(|data: &[u8]| {
             let document = document.and_then(read);
             if index == 0 {
                 let first = document.as_ref().ok();
-                assert!(exact.is_err() || first.is_none() || exact.as_ref().ok() == first, "{first:?}");
+                assert!(
+                    exact.is_err() || first.is_none() || exact.as_ref().ok() == first,
+                    "{first:?}"
+                );
             }
             if document.is_err() {
                 break;
@@ -49,12 +50,4 @@ fn read(document: Deserializer) -> Result<Value, catamaran_yaml::Error> {
 
 fn shown(result: &Result<Value, catamaran_yaml::Error>) -> Result<&Value, String> {
     result.as_ref().map_err(ToString::to_string)
-}
-
-fn round_trip(value: &Value) {
-    for print in [to_string::<Value>, to_string_pretty::<Value>] {
-        let Ok(text) = within(LIMITS, || print(value)) else { continue };
-        let back = from_str::<Value>(&text, Numbers::Exact);
-        assert_eq!(shown(&back), Ok(value), "what is printed reads back: {text:?}");
-    }
 }

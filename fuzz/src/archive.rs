@@ -7,11 +7,34 @@ use catamaran_chart::{Chart, load::MAX_CHART_BYTES};
 use flate2::{Compression, write::GzEncoder};
 
 const NAMES: &[&str] = &[
-    "c/Chart.yaml", "c/values.yaml", "c/values.schema.json", "c/templates/a.yaml", "c/templates/_h.tpl",
-    "c/charts/s/Chart.yaml", "c/charts/s/values.yaml", "c/charts/s-1.tgz", "c/charts/_x/Chart.yaml",
-    "c/crds/a.yaml", "c/.helmignore", "c/requirements.yaml", "c/Chart.lock", "c/../x", "/etc/passwd",
-    "c//etc/passwd", "c\\templates\\b.yaml", "c/c:/x", "Chart.yaml", "c", "c/", "", "./c/Chart.yaml", "c/./a/../b",
-    "c/charts/s/charts/t/charts/u/Chart.yaml", "d/Chart.yaml", "c/templates/", "c/charts/s/../../../x",
+    "c/Chart.yaml",
+    "c/values.yaml",
+    "c/values.schema.json",
+    "c/templates/a.yaml",
+    "c/templates/_h.tpl",
+    "c/charts/s/Chart.yaml",
+    "c/charts/s/values.yaml",
+    "c/charts/s-1.tgz",
+    "c/charts/_x/Chart.yaml",
+    "c/crds/a.yaml",
+    "c/.helmignore",
+    "c/requirements.yaml",
+    "c/Chart.lock",
+    "c/../x",
+    "/etc/passwd",
+    "c//etc/passwd",
+    "c\\templates\\b.yaml",
+    "c/c:/x",
+    "Chart.yaml",
+    "c",
+    "c/",
+    "",
+    "./c/Chart.yaml",
+    "c/./a/../b",
+    "c/charts/s/charts/t/charts/u/Chart.yaml",
+    "d/Chart.yaml",
+    "c/templates/",
+    "c/charts/s/../../../x",
 ];
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 
@@ -38,7 +61,8 @@ enum Size {
 
 impl<'a> Arbitrary<'a> for Entry {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let name = if u.ratio(7, 8)? { u.choose(NAMES)?.as_bytes().to_vec() } else { u.arbitrary()? };
+        let name =
+            if u.ratio(7, 8)? { u.choose(NAMES)?.as_bytes().to_vec() } else { u.arbitrary()? };
         let data = match u.int_in_range(0..=3)? {
             0 => CHART.into(),
             1 => u.arbitrary()?,
@@ -56,7 +80,11 @@ impl<'a> Arbitrary<'a> for Entry {
                 2 => Size::Raw(u.arbitrary()?),
                 _ => Size::True,
             },
-            numbers: if u.ratio(1, 8)? { u.arbitrary()? } else { *b"0000644\x000000000\x000000000\x00" },
+            numbers: if u.ratio(1, 8)? {
+                u.arbitrary()?
+            } else {
+                *b"0000644\x000000000\x000000000\x00"
+            },
             good_sum: u.ratio(15, 16)?,
             magic: u.int_in_range(0..=3)?,
         })
@@ -90,7 +118,8 @@ impl Entry {
         if self.magic == 3 {
             put(&mut header[345..500], &self.link);
         }
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum::<u32>() + u32::from(!self.good_sum);
+        let sum: u32 =
+            header.iter().map(|byte| u32::from(*byte)).sum::<u32>() + u32::from(!self.good_sum);
         put(&mut header[148..156], format!("{sum:06o}\0 ").as_bytes());
         out.extend(header);
         out.extend(&self.data);
@@ -115,7 +144,8 @@ impl<'a> Arbitrary<'a> for Odd {
             let name = b"c/Chart.yaml".to_vec();
             let (kind, link, data, size) = (b'0', Vec::new(), CHART.into(), Size::True);
             let numbers = *b"0000644\x000000000\x000000000\x00";
-            Entry { name, kind, link, data, size, numbers, good_sum: true, magic: 2 }.write(&mut tar);
+            Entry { name, kind, link, data, size, numbers, good_sum: true, magic: 2 }
+                .write(&mut tar);
         }
         for _ in 0..count {
             u.arbitrary::<Entry>()?.write(&mut tar);
@@ -163,6 +193,7 @@ pub fn check(chart: &Chart) {
 }
 
 fn bytes_of(chart: &Chart) -> u64 {
-    let own = chart.templates.iter().chain(&chart.files).map(|file| file.data.len() as u64).sum::<u64>();
+    let own =
+        chart.templates.iter().chain(&chart.files).map(|file| file.data.len() as u64).sum::<u64>();
     own + chart.dependencies.iter().map(bytes_of).sum::<u64>()
 }

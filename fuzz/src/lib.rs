@@ -5,3 +5,4 @@ pub mod archive;
 pub mod generate;
 pub mod limits;
 pub mod rendering;
+pub mod yaml;

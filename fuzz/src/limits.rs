@@ -66,7 +66,8 @@ pub fn within<T>(limits: Limits, work: impl FnOnce() -> T) -> T {
     let base = IN_USE.load(Relaxed);
     PEAK.store(base, Relaxed);
     let result = work();
-    let (time, bytes) = (cpu_time().saturating_sub(started), PEAK.load(Relaxed).saturating_sub(base));
+    let (time, bytes) =
+        (cpu_time().saturating_sub(started), PEAK.load(Relaxed).saturating_sub(base));
     assert!(time <= limits.time, "took {time:?} of CPU time, more than {:?}", limits.time);
     assert!(bytes <= limits.bytes, "took {bytes} bytes, more than {}", limits.bytes);
     result

@@ -6,13 +6,28 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_yaml::Numbers;
+use catamaran_yaml::{Deserializer, Numbers};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 /// Parses YAML of a chart's own file into plain data.
 pub(crate) fn parse(data: &[u8], numbers: Numbers) -> Result<Value, String> {
+    let mut room = catamaran_yaml::MAX_SIZE;
+    parse_within(data, numbers, &mut room)
+}
+
+/// As [`parse`], and takes what the document needs from what there is room for, in bytes.
+pub(crate) fn parse_within(
+    data: &[u8],
+    numbers: Numbers,
+    room: &mut usize,
+) -> Result<Value, String> {
     let text = utf8(data)?;
-    catamaran_yaml::from_str(text, numbers).map_err(|error| error.to_string())
+    let read = Deserializer::within(text, numbers, *room).and_then(|reader| {
+        *room = room.saturating_sub(reader.size());
+        Value::deserialize(reader)
+    });
+    read.map_err(|error| error.to_string())
 }
 
 /// Bytes as text, or what the YAML reader of Helm has against them.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything follows the real `helm`, in one of two [`Profile`]s. What is not
-//! supported is a clear error ([`LoadError::ApiVersion`],
+//! supported is a clear error ([`RenderError::ApiVersion`],
 //! [`RenderError::Unsupported`]), never a wrong manifest.
 //!
 //! A `lookup` whose answer is not in [`Lookups`] ends the rendering with
@@ -29,6 +29,7 @@ pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use manifest::{Hook, Manifest, PostRender, PostRenderers, Rendered};
 pub use profile::Profile;
 pub use render::{
-    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
+    ApiVersions, Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, RandomSeed,
+    ReleaseFacts, RenderInput, fresh_seed,
 };
 pub use values::coalesce;

@@ -8,6 +8,9 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::UNIX_EPOCH;
 
 use catamaran_chart::values::Sources;
@@ -92,7 +95,7 @@ fn render(asked: &Asked, folder: &Path, profile: Profile) -> Result<Rendered, St
         profile,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 0,
+        seed: 0.into(),
         budget: Budget::default(),
     };
     chart.render(&input).map_err(|error| error.text(profile))
@@ -131,23 +134,39 @@ fn difference(case: &Case, folder: &Path, helm: Helm) -> Option<String> {
     }
 }
 
+/// What is told apart by a case, in both profiles.
+fn differences(case: &Case) -> String {
+    let mut text = String::new();
+    // What the command alone does is shown by its own test.
+    if case.name.starts_with("command/") {
+        return text;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    case.unpack(folder.path()).unwrap();
+    for helm in Helm::ALL {
+        if let Some(difference) = difference(case, folder.path(), helm) {
+            writeln!(text, "\n==== {} as in {}: {difference}", case.name, helm.name()).unwrap();
+        }
+    }
+    text
+}
+
 #[test]
 fn every_fixture_equals_what_helm_made_of_it() {
     let only = std::env::var("CASE").unwrap_or_default();
     let cases = Case::matching(&only).unwrap();
     assert!(!cases.is_empty(), "no fixture matches {only:?}");
-    let mut failures = String::new();
-    let mut failed = 0;
-    for case in cases.iter().filter(|case| !case.name.starts_with("command/")) {
-        let folder = tempfile::tempdir().unwrap();
-        case.unpack(folder.path()).unwrap();
-        for helm in Helm::ALL {
-            if let Some(difference) = difference(case, folder.path(), helm) {
-                failed += 1;
-                writeln!(failures, "\n==== {} as in {}: {difference}", case.name, helm.name())
-                    .unwrap();
-            }
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(String::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let different = differences(case);
+                    failures.lock().unwrap().push_str(&different);
+                }
+            });
         }
-    }
-    assert!(failures.is_empty(), "{failed} differ:\n{failures}");
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} differ:\n{failures}", failures.matches("\n==== ").count());
 }

@@ -106,7 +106,7 @@ fn run(template: &str) -> Result<String, String> {
         profile: Profile::Helm43,
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
-        seed: 7,
+        seed: 7_u64.into(),
         budget: Budget::default(),
     };
     let rendered = chart(template).render(&input).map_err(|error| error.to_string())?;

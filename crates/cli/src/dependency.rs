@@ -78,5 +78,5 @@ fn fetch(args: &FetchArgs, choose: bool) -> Result<()> {
 pub(crate) fn update(chart: &Path, source: &SourceArgs, profile: Profile) -> Result<()> {
     let finder = source.finder(profile);
     let (mut out, mut pulled) = (io::stdout(), io::stderr());
-    Ok(wait(Dependencies::new(&finder, chart, false, &mut out, &mut pulled).update())?)
+    wait(Dependencies::new(&finder, chart, false, &mut out, &mut pulled).update())
 }

@@ -92,25 +92,28 @@ impl SourceArgs {
     /// The chart that was asked for, on disk: fetched, if it is not there.
     pub(crate) fn locate(&self, name: &str, profile: Profile) -> Result<PathBuf> {
         if self.verify {
-            bail!("--verify is not supported");
+            bail!("--verify is not supported yet");
         }
         let version = self.version.as_deref().unwrap_or_default();
         let version = if version.is_empty() && self.devel { ">0.0.0-0" } else { version };
         let repository = self.repo.as_deref().unwrap_or_default();
         let finder = self.finder(profile);
-        let located = wait(finder.locate(Wanted { name, version, repository }));
-        let located = located.map_err(|error| anyhow!(error.text(profile)))?;
+        let located = finder.locate(Wanted { name, version, repository });
+        let located = wait(async { located.await.map_err(|error| anyhow!(error.text(profile))) })?;
         located.messages.iter().for_each(|message| eprintln!("{message}"));
         Ok(located.path)
     }
 
     /// A file of values that is named by an address; `None` for what is a path.
     pub(crate) fn file(&self, place: &str, profile: Profile) -> Result<Option<Vec<u8>>> {
-        wait(self.finder(profile).file(place)).map_err(|error| anyhow!(error))
+        wait(self.finder(profile).file(place))
     }
 }
 
 /// Runs what is asynchronous in a command that is not.
-pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work))
+pub(crate) fn wait<T, E: Into<anyhow::Error>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(work).map_err(Into::into)
 }

@@ -236,10 +236,9 @@ fn dependencies_of_charts() {
             chart(&folder.join("p/charts/zz"), "zz", "version: 1.0.0\n");
             fs::copy(world.path("web/c-2.0.0-rc1.tgz"), folder.join("p/charts/c-2.0.0-rc1.tgz"))
                 .unwrap();
-            let mut more = "version: 1.0.0\ndependencies:\n".to_owned();
-            for dependency in [first, second].iter().filter(|text| !text.is_empty()) {
-                more += &format!("- {}\n", dependency.replace("ADDRESS", &address));
-            }
+            let all = [first, second].into_iter().filter(|text| !text.is_empty());
+            let all = all.map(|text| text.replace("ADDRESS", &address)).collect::<Vec<_>>();
+            let more = format!("version: 1.0.0\ndependencies:\n- {}\n", all.join("\n- "));
             chart(&folder.join("p"), "p", &more.replace("v2", version));
             folder
         };

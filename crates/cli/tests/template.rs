@@ -164,15 +164,9 @@ fn what_is_not_done_yet_is_refused() {
     shows(folder.path());
     for line in [
         "demo c --validate",
-        "demo c --dependency-update",
         "demo c --verify",
         "demo c --enable-dns",
         "demo c --dry-run=server",
-        "demo c --post-renderer x",
-        "demo chart --repo https://example.com",
-        "demo oci://example.com/chart",
-        "demo repository/chart",
-        "demo c -f https://example.com/values.yaml",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
             .arg("template")

@@ -55,25 +55,37 @@ fn attempt(case: &Case) -> Result<(String, String), String> {
             profile,
             lookups: &Lookups::offline(),
             clock: SystemTime::now(),
-            seed: RandomState::new().build_hasher().finish(),
+            seed: RandomState::new().build_hasher().finish().into(),
             budget: Budget::default(),
         })
         .map_err(|error| explain(&error, profile))?;
-    let mut stdout = String::new();
+    let mut manifest = String::new();
     if case.include_crds {
         for crd in &rendered.crds {
-            let data = String::from_utf8_lossy(&crd.data);
-            stdout.push_str(&format!("---\n# Source: {}\n{data}\n", crd.source));
+            push(&mut manifest, &crd.source, &String::from_utf8_lossy(&crd.data));
         }
     }
-    stdout.push_str(&rendered.template_text());
-    Ok((stdout.trim_start().to_owned(), rendered.notes))
+    manifest.push_str(&rendered.manifest_text());
+    let mut stdout = format!("{}\n", manifest.trim());
+    for hook in &rendered.hooks {
+        push(&mut stdout, &hook.path, &hook.manifest);
+    }
+    Ok((stdout, rendered.notes))
+}
+
+fn push(text: &mut String, source: &str, content: &str) {
+    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
+        text.push_str(part);
+    }
 }
 
 fn explain(error: &RenderError, profile: Profile) -> String {
     let text = error.text(profile);
     match error {
-        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. } => text,
+        RenderError::Values(_)
+        | RenderError::Schema(_)
+        | RenderError::ApiVersion(_)
+        | RenderError::Unsupported { .. } => text,
         _ => format!("{text}\n\nUse --debug flag to render out invalid YAML"),
     }
 }

@@ -127,7 +127,8 @@ impl Worker<'_> {
             Verdict::Different => {
                 self.report.cases += 1;
                 self.report.different += 1;
-                self.found(number, kind, Difference { case, theirs, ours })
+                let about = probe.as_ref().map_or(kind, |probe| probe.name);
+                self.found(number, about, Difference { case, theirs, ours })
                     .with_context(|| format!("case {number}"))?;
             }
         }
@@ -142,7 +143,11 @@ impl Worker<'_> {
     }
 
     fn found(&mut self, number: u64, kind: &'static str, difference: Difference) -> Result<()> {
-        let signature = difference.signature();
+        // Successes that differ have nothing else to be told apart by.
+        let signature = match difference.theirs.is_success() && difference.ours.is_success() {
+            true => format!("success of {kind}"),
+            false => difference.signature(),
+        };
         if let Some(known) = self.findings.get_mut(&signature) {
             known.count += 1;
             return Ok(());

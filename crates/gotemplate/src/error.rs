@@ -16,6 +16,8 @@ pub enum ErrorKind {
     Output,
     /// The memory budget is used up.
     Memory,
+    /// The budget of keys is used up.
+    Keys,
     /// Templates nest too deep.
     Depth,
     /// The deadline has passed.
@@ -70,6 +72,14 @@ impl Error {
             message,
         };
         Self(Box::new(Repr { kind: ErrorKind::Parse, text, tag: None, places: vec![place] }))
+    }
+
+    /// A text that takes more than there is room for once it is compiled.
+    pub(crate) fn too_large(file: &str, line: usize) -> Self {
+        let message = "exceeded the memory limit of compiled templates".to_owned();
+        let Self(mut repr) = Self::parse(file, line, message);
+        repr.kind = ErrorKind::Memory;
+        Self(repr)
     }
 
     pub(crate) fn plain(text: String) -> Self {

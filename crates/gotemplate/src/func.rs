@@ -172,8 +172,42 @@ impl Extend<Func> for Functions {
 
 /// Bytes of template text that are parsed in the time of one step.
 const PARSED_PER_STEP: u64 = 4;
-/// What compiled code takes, for each byte of text; rough.
-const CODE_PER_BYTE: usize = 8;
+
+/// Where random values come from: the same seed, the same values. Passwords are made of it, so it
+/// must come from a generator made for that, and it is never printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RandomSeed([u8; 32]);
+
+impl RandomSeed {
+    /// All 256 bits.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl From<[u8; 32]> for RandomSeed {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+/// For tests, and where nothing secret is made: whoever knows that a seed is one of 2^64 can try
+/// them all.
+impl From<u64> for RandomSeed {
+    fn from(number: u64) -> Self {
+        let mut bytes = [0; 32];
+        for (to, from) in bytes.iter_mut().zip(number.to_be_bytes()) {
+            *to = from;
+        }
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for RandomSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RandomSeed(..)")
+    }
+}
 
 /// One rendering: its values, budget, clock and randomness, and whatever a library keeps for it.
 /// Templates executed one after the other with one `Ctx` see each other's changes to values.
@@ -185,8 +219,7 @@ pub struct Ctx {
     pub meter: Meter,
     /// What `now` is.
     pub clock: SystemTime,
-    /// The state of [`Ctx::random`].
-    random: u64,
+    seed: RandomSeed,
     extensions: Extensions,
     texts: Texts,
 }
@@ -209,24 +242,20 @@ impl fmt::Debug for Extensions {
 
 impl Ctx {
     /// A new rendering. The same clock and seed give the same output.
-    pub fn new(budget: Budget, clock: SystemTime, seed: u64) -> Self {
+    pub fn new(budget: Budget, clock: SystemTime, seed: impl Into<RandomSeed>) -> Self {
         Self {
             heap: Heap::new(),
             meter: Meter::new(budget),
             clock,
-            random: seed,
+            seed: seed.into(),
             extensions: Extensions::default(),
             texts: Texts::default(),
         }
     }
 
-    /// 64 random bits, decided by the seed and the number of calls (SplitMix64).
-    pub fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+    /// Where the rendering's randomness comes from. A library derives its generator from it.
+    pub fn seed(&self) -> &RandomSeed {
+        &self.seed
     }
 
     /// Keeps something of the library's own for this rendering, one of each Rust type.
@@ -251,6 +280,7 @@ impl Ctx {
         text: &Str,
         functions: &Arc<Functions>,
     ) -> Result<Result<Arc<Parsed>, Error>, FuncError> {
+        self.meter.charge_scan(text.len())?;
         let same = self.texts.functions.as_ref().is_some_and(|known| Arc::ptr_eq(known, functions));
         if !same {
             self.texts = Texts { functions: Some(Arc::clone(functions)), ..Texts::default() };
@@ -260,15 +290,22 @@ impl Ctx {
             return Ok(Ok(Arc::clone(parsed)));
         }
         self.meter.charge_steps(text.len() as u64 / PARSED_PER_STEP + 1)?;
-        self.meter.charge_bytes(text.len().saturating_mul(CODE_PER_BYTE))?;
-        match parse(&name.into(), text.as_bytes(), functions) {
+        match parse(&name.into(), text.as_bytes(), functions, self.meter.bytes_left()) {
+            Err(error) if error.kind().is_budget() => self.meter.exhausted(),
             Ok(parsed) => {
+                self.meter.charge_kept(parsed.size)?;
                 let parsed = Arc::new(parsed);
                 self.texts.parsed.insert(key, Arc::clone(&parsed));
                 Ok(Ok(parsed))
             }
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Checks what strings, lists and maps take together; for functions that make many lists or maps,
+    /// every now and then.
+    pub fn check_memory(&self) -> Result<(), FuncError> {
+        self.meter.check_memory(self.heap.allocated())
     }
 
     /// Go's `fmt.Sprint` of one value: what `{{ x }}` prints, but `<nil>` for nil. Bounded in

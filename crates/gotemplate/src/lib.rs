@@ -72,7 +72,7 @@ mod vm;
 
 pub use budget::{Budget, Meter};
 pub use error::{Error, ErrorKind, FuncError, Place};
-pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, Then};
+pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, RandomSeed, Then};
 pub use item::{Example, Item, Origin};
 pub use outside::Argument;
 pub use set::{MissingKey, TemplateSet};

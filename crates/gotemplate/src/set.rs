@@ -53,11 +53,25 @@ impl TemplateSet {
     /// Adds the template `name` and every template its text defines. A template of the same name
     /// is replaced, unless the new body holds nothing but white space and comments.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        let Parsed { main, defined } = parse(&name.into(), text.as_ref(), &self.functions)?;
+        self.parse_within(name, text, usize::MAX).map(|_| ())
+    }
+
+    /// As [`TemplateSet::parse`], into no more than `room` bytes of code; tells how many it took.
+    ///
+    /// # Errors
+    /// Besides Go's, one of kind [`crate::ErrorKind::Memory`].
+    pub fn parse_within(
+        &mut self,
+        name: &str,
+        text: impl AsRef<[u8]>,
+        room: usize,
+    ) -> Result<usize, Error> {
+        let Parsed { main, defined, size } =
+            parse(&name.into(), text.as_ref(), &self.functions, room)?;
         for template in defined.into_iter().chain([main]) {
             associate(&mut self.templates, template, |_| false);
         }
-        Ok(())
+        Ok(size)
     }
 
     /// What a missing key gives from now on.
@@ -82,7 +96,16 @@ impl TemplateSet {
     /// Runs a template; `data` is its dot and `$`. The output may be no UTF-8 if values are not.
     pub fn execute(&self, ctx: &mut Ctx, name: &str, data: &Value) -> Result<Str, Error> {
         let template = self.get(&name.into()).ok_or_else(|| no_template(&name.into()))?;
-        Machine::new(ctx, self).execute(Arc::clone(template), data.clone())
+        let output = Machine::new(ctx, self).execute(Arc::clone(template), data.clone())?;
+        Ok(output.into())
+    }
+
+    /// As [`TemplateSet::execute`], for a caller that holds no map or list made since
+    /// [`crate::Heap::seal`] but through those made before: what nobody refers to any more is
+    /// emptied whenever it has become much.
+    pub fn execute_alone(&self, ctx: &mut Ctx, name: &str, data: &Value) -> Result<Vec<u8>, Error> {
+        let template = self.get(&name.into()).ok_or_else(|| no_template(&name.into()))?;
+        Machine::new(ctx, self).alone().execute(Arc::clone(template), data.clone())
     }
 }
 
@@ -121,5 +144,10 @@ impl Overlay {
 
     pub fn get(&self, name: &Str) -> Option<&Arc<Template>> {
         self.0.get(name)
+    }
+
+    /// Bytes that the table takes; what it refers to is counted where it was parsed.
+    pub fn size(&self) -> usize {
+        self.0.capacity() * size_of::<(Str, Arc<Template>)>() + size_of::<Self>()
     }
 }

@@ -156,12 +156,3 @@ fn sets_are_shared_between_threads() {
     });
     assert!(outputs.windows(2).all(|pair| pair[0] == pair[1]));
 }
-
-#[test]
-fn randomness_repeats_with_its_seed() {
-    let (mut a, mut b) = (ctx(), ctx());
-    let draw = |ctx: &mut Ctx| [ctx.random(), ctx.random()];
-    let first = draw(&mut a);
-    assert_eq!(first, draw(&mut b));
-    assert_ne!(first, draw(&mut a));
-}

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use catamaran_chart::Budget;
 use clap::{Args, ValueEnum};
 
 use crate::watches::OverrideTypes;
@@ -63,6 +64,11 @@ pub struct Options {
     /// their types; the default is strings for `catamaran run`, and types for an operator of your own
     #[arg(long, value_name = "HOW")]
     pub override_values: Option<OverrideTypes>,
+
+    /// How much one rendering of a chart may use, where the defaults are not right:
+    /// steps=100M,memory=64Mi,output=32Mi,keys=200,depth=1000,time=1m
+    #[arg(long, value_name = "LIMITS", default_value = "", hide_default_value = true)]
+    pub render_limits: Budget,
 
     /// How log lines look; the default is human on a terminal and json elsewhere
     #[arg(long, value_name = "FORMAT")]

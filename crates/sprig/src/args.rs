@@ -72,10 +72,24 @@ pub(crate) fn from(args: &[Value], at: usize) -> &[Value] {
 }
 
 /// A string made by a function, charged.
-pub(crate) fn string(ctx: &mut Ctx, text: impl Into<Str>) -> Outcome {
-    let text = text.into();
-    ctx.meter.charge_bytes(text.len())?;
-    Ok(Value::String(text))
+pub(crate) fn string(ctx: &mut Ctx, text: impl AsRef<[u8]> + Into<Str>) -> Outcome {
+    ctx.meter.charge_bytes(text.as_ref().len())?;
+    Ok(Value::String(text.into()))
+}
+
+/// Announces a text of at most so many bytes: it is there twice for a moment, as it grows and as a
+/// string. [`string`] charges for what it has become.
+pub(crate) fn announce(ctx: &mut Ctx, longest: usize) -> Result<(), FuncError> {
+    ctx.meter.check_room(longest.saturating_mul(2))
+}
+
+/// What a short text takes besides its bytes, in bytes.
+const TEXT_COST: usize = 48;
+
+/// Charges a list of strings before it is made; `length` is that of all together.
+pub(crate) fn charge_texts(ctx: &mut Ctx, count: usize, length: usize) -> Result<(), FuncError> {
+    charge_items(ctx, count)?;
+    ctx.meter.charge_bytes(count.saturating_mul(TEXT_COST).saturating_add(length))
 }
 
 /// A `[]interface {}` made by a function, charged.

@@ -33,8 +33,14 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
         (Value::Uint64(a), Value::Uint64(b)) => a == b,
         #[allow(clippy::float_cmp)] // what Go does
         (Value::Float64(a), Value::Float64(b)) => a == b,
-        (Value::String(a), Value::String(b)) => a == b,
-        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::String(a), Value::String(b)) => {
+            ctx.meter.charge_scan(if a.len() == b.len() { a.len() } else { 0 })?;
+            a == b
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            ctx.meter.charge_scan(if a.len() == b.len() { a.len() } else { 0 })?;
+            a == b
+        }
         (Value::List(x), Value::List(y)) => {
             if x == y {
                 return Ok(true);
@@ -43,6 +49,10 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
             if first.items.len() != second.items.len() || first.nil != second.nil {
                 return Ok(false);
             }
+            // Pairs are kept at every level.
+            ctx.meter.check_room(first.items.len() * 2 * size_of::<Value>())?;
+            ctx.meter.charge_steps(first.items.len() as u64)?;
+            let (first, second) = (ctx.heap.list(*x), ctx.heap.list(*y));
             let pairs: Vec<_> =
                 first.items.iter().cloned().zip(second.items.iter().cloned()).collect();
             all_equal(ctx, &pairs, depth)?
@@ -55,6 +65,9 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
             if first.len() != second.len() || first.keys().ne(second.keys()) {
                 return Ok(false);
             }
+            ctx.meter.check_room(first.len() * 2 * size_of::<Value>())?;
+            ctx.meter.charge_steps(first.len() as u64)?;
+            let (first, second) = (&ctx.heap.map(*x).entries, &ctx.heap.map(*y).entries);
             let pairs: Vec<_> = first.values().cloned().zip(second.values().cloned()).collect();
             all_equal(ctx, &pairs, depth)?
         }

@@ -9,8 +9,12 @@ use crate::random::fill;
 
 /// Go's default cost, and so Helm's.
 const COST: u32 = 10;
-/// What one password costs, in steps: it is slow on purpose.
-const STEPS: u64 = 2_000_000;
+/// What a hashed and a derived password cost, in hundredths of an RSA key of 2048 bits: both are slow on
+/// purpose.
+const HASHED: u32 = 150;
+const DERIVED: u32 = 250;
+/// What deriving one needs for a moment, in bytes: 128 * r * N of scrypt.
+const DERIVING_BYTES: usize = 128 * 8 << 15;
 
 items! {
     /// A password as bcrypt stores it.
@@ -39,8 +43,9 @@ items! {
         let Some((_, patterns)) = PATTERNS.iter().find(|(name, _)| *name == kind) else {
             return string(ctx, format!("cannot find password template {kind}"));
         };
-        ctx.meter.charge_steps(STEPS * 2)?;
-        ctx.meter.check_deadline()?;
+        ctx.meter.charge_keys(DERIVED)?;
+        // It must fit even where hardly more is allowed; then nothing else may be held.
+        ctx.meter.check_room(DERIVING_BYTES.min(ctx.meter.budget().memory / 2))?;
         let seed = site_seed(any(args, 0), bytes(args, 2), bytes(args, 3), bytes(args, 4))?;
         string(ctx, spelled(patterns, &seed))
     };
@@ -142,8 +147,7 @@ fn stored_password(ctx: &mut Ctx, password: &[u8]) -> Result<String, FuncError> 
                 .to_owned(),
         );
     }
-    ctx.meter.charge_steps(STEPS)?;
-    ctx.meter.check_deadline()?;
+    ctx.meter.charge_keys(HASHED)?;
     let mut salt = [0; 16];
     fill(ctx, &mut salt);
     let stored = bcrypt::hash_with_salt(password, COST, salt).map_err(|error| {

@@ -157,6 +157,7 @@ pub(crate) fn deep_copy(ctx: &mut Ctx, value: &Value, depth: usize) -> Outcome {
         Value::Map(of) => {
             charge_items(ctx, ctx.heap.map(*of).entries.len().saturating_mul(3).saturating_add(2))?;
             let copy = ctx.heap.copy_map(*of);
+            ctx.check_memory()?;
             let entries: Vec<(Str, Value)> = ctx
                 .heap
                 .map(copy)

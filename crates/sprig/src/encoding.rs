@@ -9,7 +9,7 @@ use catamaran_gotemplate::Ctx;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::args::{Outcome, bytes, string};
+use crate::args::{Outcome, announce, bytes, string};
 
 /// Go's decoder does not mind bits that are left over in the last character.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -20,19 +20,30 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 items! {
     /// The text in base 64.
     sprig "TEXT -> string", r#"{{ b64enc "secret" }}"# => "c2VjcmV0";
-    "b64enc"(String) => |ctx, args| string(ctx, STANDARD.encode(bytes(args, 0)));
+    "b64enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        string(ctx, STANDARD.encode(bytes(args, 0)))
+    };
     /// The text that was encoded in base 64; what is none gives the text of the error.
     sprig "TEXT -> string", r#"{{ b64dec "c2VjcmV0" }}"# => "secret";
     "b64dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_scan(bytes(args, 0).len().saturating_mul(2))?;
         let decoded = from_base64(bytes(args, 0)).unwrap_or_else(String::into_bytes);
         string(ctx, decoded)
     };
     /// The text in base 32.
     sprig "TEXT -> string", r#"{{ b32enc "secret" }}"# => "ONSWG4TFOQ======";
-    "b32enc"(String) => |ctx, args| string(ctx, encode32(bytes(args, 0)));
+    "b32enc"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64)?;
+        string(ctx, encode32(bytes(args, 0)))
+    };
     /// The text that was encoded in base 32; what is none gives the text of the error.
     sprig "TEXT -> string", r#"{{ b32dec "ONSWG4TFOQ======" }}"# => "secret";
     "b32dec"(String) => |ctx, args| {
+        announce(ctx, bytes(args, 0).len())?;
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 * 2)?;
         let decoded = decode32(bytes(args, 0));
         string(ctx, decoded)
     };
@@ -48,6 +59,7 @@ items! {
     /// The Adler-32 checksum as a decimal number.
     sprig "TEXT -> string", r#"{{ adler32sum "abc" }}"# => "38600999";
     "adler32sum"(String) => |ctx, args| {
+        ctx.meter.charge_steps(bytes(args, 0).len() as u64 / 2)?;
         let (mut a, mut b) = (1_u32, 0_u32);
         for byte in bytes(args, 0) {
             a = (a + u32::from(*byte)) % 65521;
@@ -58,7 +70,7 @@ items! {
 }
 
 fn digest<D: Digest>(ctx: &mut Ctx, data: &[u8]) -> Outcome {
-    ctx.meter.charge_steps(u64::try_from(data.len() / 64).unwrap_or(u64::MAX))?;
+    ctx.meter.charge_steps(data.len() as u64 / 2)?;
     let mut out = String::new();
     for byte in D::digest(data) {
         // Writing to a string cannot fail.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Heap, MAX_VALUE_DEPTH, Meter, Value};
 use catamaran_yaml::json_float;
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -11,6 +11,22 @@ use crate::args::{Outcome, any, bytes, string};
 use crate::yamls::{list_or_error, map_or_error};
 
 mod read;
+
+/// Whether a text is one JSON value, as Go's decoder of a stream reads it.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_json(text: &[u8]) -> Result<(), String> {
+    let mut ctx = Ctx::new(catamaran_gotemplate::Budget::default(), std::time::UNIX_EPOCH, 0);
+    read::read(&mut ctx, text).map(|_| ()).map_err(|fault| match fault.as_str() {
+        "unexpected end of JSON input" if text.trim_ascii().is_empty() => "EOF".to_owned(),
+        "unexpected end of JSON input" => "unexpected EOF".to_owned(),
+        _ if fault.ends_with("after top-level value") => {
+            "invalid character after top-level value".to_owned()
+        }
+        _ => fault,
+    })
+}
 
 items! {
     /// A value as JSON; `""` if it has no JSON form.
@@ -48,7 +64,7 @@ items! {
     sprig "TEXT -> any", r#"{{ mustFromJson "[1, 2]" }}"# => "[1 2]";
     "mustFromJson"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
-        ctx.meter.charge_bytes(0)?;
+        ctx.check_memory()?;
         value.map_err(FuncError::new)
     };
 }
@@ -63,7 +79,7 @@ fn written(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool, must: bool)
 
 fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec<u8>, FuncError> {
     charge_walk(ctx, value)?;
-    let mut out = Vec::new();
+    let mut out = Bounded { out: Vec::new(), room: ctx.meter.bytes_left() / 2 };
     let view = ctx.heap.view(value);
     let written = if pretty {
         let inner = PrettyFormatter::new();
@@ -72,37 +88,62 @@ fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec
         let inner = CompactFormatter;
         view.serialize(&mut Serializer::with_formatter(&mut out, GoFormatter { inner, escape }))
     };
-    written.map_err(|error| FuncError::new(format!("json: {error}")))?;
-    Ok(out)
+    match written {
+        Ok(()) => Ok(out.out),
+        Err(error) if error.is_io() => ctx.meter.exhausted(),
+        Err(error) => Err(FuncError::new(format!("json: {error}"))),
+    }
+}
+
+/// A text that must not become too long.
+struct Bounded {
+    out: Vec<u8>,
+    room: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if self.out.len().saturating_add(part.len()) > self.room {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.out.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Walks over a value that is about to be written: charges what that costs (shared parts every
-/// time), and refuses what JSON cannot hold.
+/// time), and refuses what JSON cannot hold. What is written is bounded where it is.
 pub(crate) fn charge_walk(ctx: &mut Ctx, value: &Value) -> Result<(), FuncError> {
-    let mut waiting = vec![(value.clone(), 0_usize)];
-    while let Some((value, depth)) = waiting.pop() {
-        if depth > MAX_VALUE_DEPTH {
-            return Err(FuncError::new("json: unsupported value: encountered a cycle"));
-        }
-        ctx.meter.charge_steps(8)?;
-        match &value {
-            Value::Float64(number) if !number.is_finite() => {
-                let text = ctx.print(&value)?;
-                return Err(FuncError::new(format!("json: unsupported value: {text}")));
-            }
-            Value::String(text) => ctx.meter.charge_bytes(text.len())?,
-            Value::Bytes(data) => ctx.meter.charge_bytes(data.len())?,
-            Value::List(list) => {
-                waiting.extend(ctx.heap.items(*list).iter().map(|item| (item.clone(), depth + 1)));
-            }
-            Value::Map(map) => {
-                let entries = &ctx.heap.map(*map).entries;
-                waiting.extend(entries.values().map(|item| (item.clone(), depth + 1)));
-            }
-            _ => {}
-        }
+    let Ctx { heap, meter, .. } = ctx;
+    walk(heap, meter, value, 0)
+}
+
+fn walk(heap: &Heap, meter: &mut Meter, value: &Value, depth: usize) -> Result<(), FuncError> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(FuncError::new("json: unsupported value: encountered a cycle"));
     }
-    Ok(())
+    meter.charge_steps(8)?;
+    match value {
+        Value::Float64(number) if !number.is_finite() => {
+            let text = catamaran_gotemplate::fmt::float(*number);
+            Err(FuncError::new(format!("json: unsupported value: {text}")))
+        }
+        // Whoever writes a text looks at it several times.
+        Value::String(text) => meter.charge_steps(text.len() as u64),
+        Value::Bytes(data) => meter.charge_scan(data.len()),
+        Value::List(list) => {
+            heap.items(*list).iter().try_for_each(|item| walk(heap, meter, item, depth + 1))
+        }
+        Value::Map(map) => heap.map(*map).entries.iter().try_for_each(|(key, item)| {
+            meter.charge_steps(key.len() as u64)?;
+            walk(heap, meter, item, depth + 1)
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Go's JSON on top of another layout: its floats, its escapes.

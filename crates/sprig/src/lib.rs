@@ -42,7 +42,10 @@ mod urls;
 mod words;
 mod yamls;
 
-pub use dates::check_rfc3339;
+pub use dates::check_time;
+pub use json::check_json;
+pub use regex_syntax::check_regex;
+pub use urls::check_url;
 
 use catamaran_gotemplate::{Functions, Item};
 

@@ -127,7 +127,13 @@ items! {
         if let Value::List(of) = any(args, 0) && ctx.heap.list(*of).nil {
             return Ok(any(args, 0).clone());
         }
-        charge_items(ctx, all.len())?;
+        if all.is_empty() {
+            return strings(ctx, all);
+        }
+        // Every text is compared with some others, as far as they are alike.
+        let length = all.iter().fold(all.len(), |sum, text| sum.saturating_add(text.len()));
+        let rounds = usize::try_from(all.len().ilog2()).unwrap_or(0) + 1;
+        ctx.meter.charge_scan(length.saturating_mul(rounds))?;
         all.sort();
         strings(ctx, all)
     };
@@ -169,19 +175,30 @@ fn slice(ctx: &mut Ctx, value: &Value, bounds: &[Value]) -> Outcome {
 
 fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     let all = items(ctx, value, "Cannot chunk type")?;
-    // The number of pieces, with Go's arithmetic: sizes below 1 give none, or too few to be made.
-    #[allow(clippy::cast_precision_loss)] // as Go converts
-    let count = ((all.len() as f64 - 1.0) / size as f64).floor() + 1.0;
-    let size = usize::try_from(size).unwrap_or(0);
+    let out_of_range = || FuncError::new("runtime error: makeslice: len out of range");
+    // The number of pieces and the length of the last, with Go's arithmetic: of a size below 1 it
+    // gives one piece, or none, or what cannot be made.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as Go converts
+    let (count, last) = {
+        let (all, size) = (all.len() as f64, size as f64);
+        (((all - 1.0) / size).floor() + 1.0, (all % size).floor() as i64)
+    };
+    if !count.is_finite() {
+        return Err(out_of_range());
+    }
     if count == 0.0 {
         return Ok(ctx.heap.new_list_of(Type::List(&Type::LIST), Vec::new()).into());
     }
-    if size == 0 {
-        return Err(FuncError::new("runtime error: makeslice: len out of range"));
-    }
+    let last = if last == 0 { size } else { last };
+    let size = match usize::try_from(size) {
+        Ok(size) => size,
+        Err(_) if count == 1.0 => usize::try_from(last).map_err(|_| out_of_range())?,
+        Err(_) => return Err(out_of_range()),
+    };
     let mut pieces = Vec::new();
     for piece in all.chunks(size) {
         pieces.push(list(ctx, piece.to_vec())?);
+        ctx.check_memory()?;
     }
     Ok(ctx.heap.new_list_of(Type::List(&Type::LIST), pieces).into())
 }

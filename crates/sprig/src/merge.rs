@@ -35,6 +35,7 @@ fn merge_into(
         return Ok(());
     }
     charge_items(ctx, ctx.heap.map(source).entries.len().saturating_mul(3).saturating_add(1))?;
+    ctx.check_memory()?;
     let entries: Vec<(Str, Value)> = ctx
         .heap
         .map(source)

@@ -1,8 +1,10 @@
 //! Numbers. The plain functions count in `int64`, those with an `f` exactly in decimal.
 
+use std::fmt::Write as _;
+
 use catamaran_gotemplate::{Ctx, FuncError, Type, Value};
 
-use crate::args::{Outcome, any, charge_items, chars, float, from, int, string};
+use crate::args::{Outcome, announce, any, charge_items, chars, float, from, int, string};
 use crate::casts::{parse_int, to_float, to_int};
 use crate::decimal::Decimal;
 
@@ -94,15 +96,13 @@ items! {
     sprig "STOP -> list", "{{ until 3 }}" => "[0 1 2]";
     "until"(Int) => |ctx, args| {
         let stop = int(args, 0);
-        let numbers = steps(ctx, 0, stop, if stop < 0 { -1 } else { 1 })?;
-        Ok(ctx.heap.new_list_of(Type::INTS, numbers.into_iter().map(Value::Int).collect()).into())
+        until(ctx, 0, stop, if stop < 0 { -1 } else { 1 })
     };
     /// The numbers from a start to a stop, which is not among them, by a step; none if the step leads
     /// away from the stop.
     sprig "START STOP STEP -> list", "{{ untilStep 0 10 3 }}" => "[0 3 6 9]";
     "untilStep"(Int, Int, Int) => |ctx, args| {
-        let numbers = steps(ctx, int(args, 0), int(args, 1), int(args, 2))?;
-        Ok(ctx.heap.new_list_of(Type::INTS, numbers.into_iter().map(Value::Int).collect()).into())
+        until(ctx, int(args, 0), int(args, 1), int(args, 2))
     };
     /// Numbers as text with spaces: `seq END`, `seq START END`, `seq START STEP END`.
     sprig "[START] [STEP] END -> string", "{{ seq 1 2 7 }}" => "1 3 5 7";
@@ -161,26 +161,28 @@ fn decimal(ctx: &mut Ctx, start: f64, args: &[Value], operation: Operation) -> O
     let mut result = make(start)?;
     for arg in args {
         result = operation(result, make(to_float(arg))?)?;
-        ctx.meter.charge_steps(result.size())?;
+        // The next operation may take the square of the digits there are.
+        let size = result.size();
+        ctx.meter.charge_steps(size.saturating_mul(size).saturating_add(8))?;
     }
     Ok(result.to_float().into())
 }
 
-/// The numbers from `start` by `step` short of `end`, charged before they are made.
-fn steps(ctx: &mut Ctx, start: i64, end: i64, step: i64) -> Result<Vec<i64>, FuncError> {
+/// The numbers from `start` by `step` short of `end`, and how many they are.
+fn steps(start: i64, end: i64, step: i64) -> (usize, impl Iterator<Item = i64>) {
     let towards = if end < start { step < 0 } else { step > 0 };
-    if !towards {
-        return Ok(Vec::new());
-    }
-    let count = end.abs_diff(start).div_ceil(step.unsigned_abs());
-    charge_items(ctx, usize::try_from(count).unwrap_or(usize::MAX))?;
-    let mut numbers = Vec::new();
-    let mut number = Some(start);
-    while let Some(next) = number.filter(|n| if step > 0 { *n < end } else { *n > end }) {
-        numbers.push(next);
-        number = next.checked_add(step);
-    }
-    Ok(numbers)
+    let count = if towards { end.abs_diff(start).div_ceil(step.unsigned_abs()) } else { 0 };
+    let numbers = std::iter::successors(Some(start), move |number| number.checked_add(step));
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    (count, numbers.take(count))
+}
+
+/// A list of numbers, charged before it is made.
+fn until(ctx: &mut Ctx, start: i64, end: i64, step: i64) -> Outcome {
+    let (count, numbers) = steps(start, end, step);
+    charge_items(ctx, count)?;
+    let numbers: Vec<Value> = numbers.map(Value::Int).collect();
+    Ok(ctx.heap.new_list_of(Type::INTS, numbers).into())
 }
 
 fn seq(ctx: &mut Ctx, args: &[Value]) -> Outcome {
@@ -194,7 +196,14 @@ fn seq(ctx: &mut Ctx, args: &[Value]) -> Outcome {
     if direction < 0 && step.is_some_and(|step| step > 0) {
         return Ok("".into());
     }
-    let numbers = steps(ctx, start, end.wrapping_add(direction), step.unwrap_or(direction))?;
-    let texts: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
-    string(ctx, texts.join(" "))
+    let (count, numbers) = steps(start, end.wrapping_add(direction), step.unwrap_or(direction));
+    let width = start.to_string().len().max(end.to_string().len()) + 1;
+    announce(ctx, count.saturating_mul(width))?;
+    ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(4))?;
+    let mut out = String::new();
+    for number in numbers {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{}{number}", if out.is_empty() { "" } else { " " });
+    }
+    string(ctx, out)
 }

@@ -3,10 +3,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use catamaran_gotemplate::{Ctx, FuncError, Str, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Value};
 use sha2::{Digest, Sha256};
 
-use crate::args::{Outcome, chars, int, string};
+use crate::args::{Outcome, announce, chars, int, string, text};
+
+/// What one draw costs, in steps.
+const DRAW_STEPS: u64 = 30;
 
 items! {
     /// A string of so many random letters and digits.
@@ -27,7 +30,8 @@ items! {
         let Ok(count) = usize::try_from(int(args, 0)) else {
             return Err(FuncError::new("runtime error: makeslice: len out of range"));
         };
-        ctx.meter.charge_bytes(count.saturating_mul(3))?;
+        ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX))?;
+        announce(ctx, count.saturating_mul(3))?;
         let mut data = vec![0; count];
         fill(ctx, &mut data);
         string(ctx, STANDARD.encode(data))
@@ -35,6 +39,7 @@ items! {
     /// A random number from the first to the second, which is not among them.
     sprig "MIN MAX -> int", "{{ randInt 7 8 }}" => "7";
     "randInt"(Int, Int) => |ctx, args| {
+        ctx.meter.charge_steps(DRAW_STEPS)?;
         let (low, high) = (int(args, 0), int(args, 1));
         match u64::try_from(high.wrapping_sub(low)) {
             Ok(span) if span > 0 => Ok(Value::Int(low.wrapping_add_unsigned(below(ctx, span)))),
@@ -44,8 +49,9 @@ items! {
     /// The characters of a string in random order.
     sprig "TEXT -> string", r#"{{ shuffle "aaa" }}"# => "aaa";
     "shuffle"(String) => |ctx, args| {
+        announce(ctx, text(args, 0).len().saturating_mul(4))?;
+        ctx.meter.charge_steps(text(args, 0).len() as u64 * DRAW_STEPS)?;
         let mut all: Vec<char> = chars(args, 0).chars().collect();
-        ctx.meter.charge_bytes(all.len().saturating_mul(4))?;
         for last in (1..all.len()).rev() {
             let other = usize::try_from(below(ctx, u64::try_from(last + 1).unwrap_or(1))).unwrap_or(0);
             all.swap(last, other);
@@ -55,6 +61,7 @@ items! {
     /// A random UUID, of version 4.
     sprig "-> string", "{{ uuidv4 | len }}" => "36";
     "uuidv4"() => |ctx, _| {
+        ctx.meter.charge_steps(DRAW_STEPS)?;
         let mut data = [0_u8; 16];
         fill(ctx, &mut data);
         let number = u128::from_be_bytes(data) & !(0xf << 76 | 0b11 << 62) | 4 << 76 | 0b10 << 62;
@@ -75,9 +82,7 @@ struct Generator {
 pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
     if ctx.extension::<Generator>().is_none() {
         let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
-        for _ in 0..4 {
-            hash.update(ctx.random().to_be_bytes());
-        }
+        hash.update(ctx.seed().as_bytes());
         ctx.extend(Generator { key: hash.finalize().into(), counter: 0 });
     }
     let Some(generator) = ctx.extension_mut::<Generator>() else { return };
@@ -134,7 +139,7 @@ fn below(ctx: &mut Ctx, limit: u64) -> u64 {
 fn random_text(ctx: &mut Ctx, count: i64, wanted: fn(char) -> bool) -> Outcome {
     // Fewer than none: Helm swallows the error and gives nothing.
     let count = usize::try_from(count).unwrap_or(0);
-    ctx.meter.charge_bytes(count)?;
+    announce(ctx, count)?;
     ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX))?;
     let set: Vec<u8> = (b' '..=b'~').filter(|byte| wanted(char::from(*byte))).collect();
     let size = u64::try_from(set.len()).unwrap_or(1).max(1);
@@ -148,5 +153,5 @@ fn random_text(ctx: &mut Ctx, count: i64, wanted: fn(char) -> bool) -> Outcome {
         let picks = picks.filter_map(|byte| set.get(usize::try_from(byte % size).unwrap_or(0)));
         out.extend(picks.take(count - out.len()));
     }
-    Ok(Value::String(Str::from(out)))
+    string(ctx, out)
 }

@@ -6,26 +6,36 @@ use std::sync::Arc;
 use catamaran_gotemplate::{Ctx, FuncError, Str, Type, Value};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::args::{Outcome, bytes, charge_items, chars, int, string, strings, text};
+use crate::args::{Outcome, announce, bytes, charge_texts, chars, int, string, strings, text};
 use crate::regex_syntax::translate;
 
-/// How large a compiled expression may be, in bytes.
-const MAX_COMPILED: usize = 4 << 20;
-/// How many compiled expressions a rendering keeps.
-const MAX_KEPT: usize = 512;
+/// How large compiled expressions may be, in bytes. The smallest that fits tells how much work a match
+/// is; nobody tells the size itself.
+const SIZES: [usize; 5] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20];
+/// The longest expression. Its syntax tree takes some hundred times as much for a moment.
+const MAX_PATTERN: usize = 32 << 10;
+/// What a match takes before it is a string of a list, in bytes.
+const MATCH_COST: usize = 16;
+/// How many bytes of compiled expressions a rendering keeps.
+const MAX_KEPT: usize = 4 << 20;
 
 items! {
     /// Whether a string matches; a wrong expression matches nothing.
     sprig "REGEX TEXT -> bool", r#"{{ regexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "regexMatch"(String, String) => |ctx, args| match compile(ctx, text(args, 0)) {
-        Ok(regex) => Ok(regex.is_match(bytes(args, 1)).into()),
+        Ok(regex) => {
+            charge(ctx, &regex, bytes(args, 1))?;
+            Ok(regex.is_match(bytes(args, 1)).into())
+        }
         Err(error) if error.is_budget() => Err(error),
         Err(_) => Ok(false.into()),
     };
     /// Whether a string matches.
     sprig "REGEX TEXT -> bool", r#"{{ mustRegexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "mustRegexMatch"(String, String) => |ctx, args| {
-        Ok(compile(ctx, text(args, 0))?.is_match(bytes(args, 1)).into())
+        let regex = compile(ctx, text(args, 0))?;
+        charge(ctx, &regex, bytes(args, 1))?;
+        Ok(regex.is_match(bytes(args, 1)).into())
     };
     /// The first match, or `""`.
     sprig "REGEX TEXT -> string", r#"{{ regexFind "[0-9]+" "a12b3" }}"# => "12";
@@ -64,6 +74,7 @@ items! {
     /// A string with a backslash in front of all that means something in an expression.
     sprig "TEXT -> string", r#"{{ regexQuoteMeta "1.5*" }}"# => r"1\.5\*";
     "regexQuoteMeta"(String) => |ctx, args| {
+        announce(ctx, text(args, 0).len().saturating_mul(3))?;
         let quoted: String = chars(args, 0).chars().flat_map(|c| {
             let meta = matches!(c, '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$');
             meta.then_some('\\').into_iter().chain([c])
@@ -72,37 +83,75 @@ items! {
     };
 }
 
-#[derive(Debug, Default)]
-struct Kept(HashMap<Str, Arc<Regex>>);
+/// An expression, compiled.
+#[derive(Debug)]
+struct Compiled {
+    regex: Regex,
+    /// What it takes at most.
+    size: usize,
+}
 
-fn compile(ctx: &mut Ctx, pattern: &Str) -> Result<Arc<Regex>, FuncError> {
-    if let Some(known) = ctx.extension::<Kept>().and_then(|kept| kept.0.get(pattern)) {
+impl std::ops::Deref for Compiled {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.regex
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    known: HashMap<Str, Arc<Compiled>>,
+    size: usize,
+}
+
+fn compile(ctx: &mut Ctx, pattern: &Str) -> Result<Arc<Compiled>, FuncError> {
+    ctx.meter.charge_scan(pattern.len())?;
+    if let Some(known) = ctx.extension::<Kept>().and_then(|kept| kept.known.get(pattern)) {
         return Ok(known.clone());
     }
-    ctx.meter.charge_steps(u64::try_from(pattern.len()).unwrap_or(u64::MAX).saturating_mul(16))?;
+    let fault =
+        |reason: &str| FuncError::new(format!("error parsing regexp: {reason}: `{pattern}`"));
+    if pattern.len() > MAX_PATTERN {
+        return Err(fault("expression too large"));
+    }
+    ctx.meter.charge_steps(pattern.len() as u64 * 64 + 1000)?;
     let translated = translate(&pattern.to_str_lossy()).map_err(FuncError::new)?;
-    let built = RegexBuilder::new(&translated)
-        .size_limit(MAX_COMPILED)
-        .dfa_size_limit(MAX_COMPILED)
-        .build();
-    let regex = Arc::new(built.map_err(|error| {
-        let reason = match error {
-            regex::Error::CompiledTooBig(_) => "expression too large".to_owned(),
-            other => other.to_string().lines().last().unwrap_or_default().trim().to_owned(),
-        };
-        FuncError::new(format!("error parsing regexp: {reason}: `{pattern}`"))
-    })?);
-    if ctx.extension::<Kept>().is_none_or(|kept| kept.0.len() >= MAX_KEPT) {
+    for size in SIZES {
+        ctx.meter.charge_steps(size as u64 / 16)?;
+        // While it is matched, it takes as much again.
+        ctx.meter.check_room(size * 2)?;
+        let built = RegexBuilder::new(&translated)
+            .size_limit(size)
+            .dfa_size_limit(size.max(1 << 18))
+            .build();
+        match built {
+            Ok(regex) => return Ok(keep(ctx, pattern, Compiled { regex, size })),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => {
+                let text = error.to_string();
+                return Err(fault(text.lines().last().unwrap_or_default().trim()));
+            }
+        }
+    }
+    Err(fault("expression too large"))
+}
+
+fn keep(ctx: &mut Ctx, pattern: &Str, compiled: Compiled) -> Arc<Compiled> {
+    let compiled = Arc::new(compiled);
+    let full = |kept: &Kept| kept.size.saturating_add(compiled.size) > MAX_KEPT;
+    if ctx.extension::<Kept>().is_none_or(full) {
         ctx.extend(Kept::default());
     }
     if let Some(kept) = ctx.extension_mut::<Kept>() {
-        kept.0.insert(pattern.clone(), regex.clone());
+        kept.size += compiled.size;
+        kept.known.insert(pattern.clone(), compiled.clone());
     }
-    Ok(regex)
+    compiled
 }
 
 /// `panics`: the function that Go calls panics on a wrong expression, with a longer text.
-fn compiled(ctx: &mut Ctx, pattern: &Str, panics: bool) -> Result<Arc<Regex>, FuncError> {
+fn compiled(ctx: &mut Ctx, pattern: &Str, panics: bool) -> Result<Arc<Compiled>, FuncError> {
     compile(ctx, pattern).map_err(|error| {
         if error.is_budget() || !panics {
             return error;
@@ -118,53 +167,70 @@ fn compiled(ctx: &mut Ctx, pattern: &Str, panics: bool) -> Result<Arc<Regex>, Fu
     })
 }
 
-/// Matching is linear in the text: charged before it is done.
-fn charge(ctx: &mut Ctx, text: &[u8]) -> Result<(), FuncError> {
-    ctx.meter.charge_steps(u64::try_from(text.len() / 16).unwrap_or(u64::MAX))
+/// Matching is linear in the text, but each byte may take as long as the expression is large: charged
+/// before it is done.
+fn charge(ctx: &mut Ctx, regex: &Compiled, text: &[u8]) -> Result<(), FuncError> {
+    let per_byte = regex.size as u64 / (16 << 10);
+    ctx.meter.charge_steps((text.len() as u64).saturating_mul(per_byte * 4))
 }
 
 fn find(ctx: &mut Ctx, args: &[Value], panics: bool) -> Outcome {
     let regex = compiled(ctx, text(args, 0), panics)?;
-    charge(ctx, bytes(args, 1))?;
+    charge(ctx, &regex, bytes(args, 1))?;
     let found = regex.find(bytes(args, 1)).map(|found| found.as_bytes()).unwrap_or_default();
     string(ctx, found)
 }
 
 fn find_all(ctx: &mut Ctx, args: &[Value], panics: bool) -> Outcome {
     let regex = compiled(ctx, text(args, 0), panics)?;
-    charge(ctx, bytes(args, 1))?;
+    charge(ctx, &regex, bytes(args, 1))?;
     let limit = usize::try_from(int(args, 2)).unwrap_or(usize::MAX);
+    // There may be a match at every byte.
+    ctx.meter.check_room(bytes(args, 1).len().min(limit).saturating_mul(MATCH_COST))?;
     let found: Vec<&[u8]> = regex
         .find_iter(bytes(args, 1))
         .filter(|found| on_boundary(bytes(args, 1), found))
         .take(limit)
         .map(|found| found.as_bytes())
         .collect();
+    charge_texts(ctx, found.len(), bytes(args, 1).len())?;
     if found.is_empty() {
         return Ok(ctx.heap.new_nil_list(Type::STRINGS).into());
     }
     strings(ctx, found)
 }
 
+fn charge_groups(
+    ctx: &mut Ctx,
+    regex: &Compiled,
+    text: &[u8],
+    groups: u64,
+) -> Result<(), FuncError> {
+    (1..groups).try_for_each(|_| charge(ctx, regex, text))
+}
+
 fn replace(ctx: &mut Ctx, args: &[Value], groups: bool, panics: bool) -> Outcome {
     let regex = compiled(ctx, text(args, 0), panics)?;
     let (whole, by) = (bytes(args, 1), bytes(args, 2));
-    charge(ctx, whole)?;
-    let limit = ctx.meter.bytes_left();
+    charge(ctx, &regex, whole)?;
+    // Groups are followed one by one, and each `$` looks through all of them.
+    let count = regex.captures_len() as u64;
+    charge_groups(ctx, &regex, whole, count)?;
+    let limit = ctx.meter.bytes_left() / 2;
     let mut out = Vec::new();
     let mut last = 0;
     for found in regex.captures_iter(whole) {
         let Some(all) = found.get(0).filter(|all| on_boundary(whole, all)) else { continue };
         out.extend_from_slice(whole.get(last..all.start()).unwrap_or_default());
         if groups {
-            expand(&regex, &found, by, &mut out);
+            expand(&regex, &found, by, limit, &mut out);
         } else {
             out.extend_from_slice(by);
         }
         last = all.end();
-        ctx.meter.charge_steps(1)?;
+        ctx.meter.charge_steps(8 + by.len() as u64 * count / 4)?;
         if out.len() > limit {
-            ctx.meter.charge_bytes(out.len())?;
+            return ctx.meter.exhausted();
         }
     }
     out.extend_from_slice(whole.get(last..).unwrap_or_default());
@@ -174,7 +240,7 @@ fn replace(ctx: &mut Ctx, args: &[Value], groups: bool, panics: bool) -> Outcome
 fn split(ctx: &mut Ctx, args: &[Value], panics: bool) -> Outcome {
     let regex = compiled(ctx, text(args, 0), panics)?;
     let whole = bytes(args, 1);
-    charge(ctx, whole)?;
+    charge(ctx, &regex, whole)?;
     let limit = match int(args, 2) {
         0 => return Ok(ctx.heap.new_nil_list(Type::STRINGS).into()),
         limit => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -182,6 +248,7 @@ fn split(ctx: &mut Ctx, args: &[Value], panics: bool) -> Outcome {
     if !text(args, 0).is_empty() && whole.is_empty() {
         return strings(ctx, vec![""]);
     }
+    ctx.meter.check_room(whole.len().min(limit).saturating_mul(MATCH_COST))?;
     let mut parts = Vec::new();
     let (mut begin, mut end) = (0, 0);
     for found in regex.find_iter(whole).filter(|found| on_boundary(whole, found)).take(limit) {
@@ -197,7 +264,7 @@ fn split(ctx: &mut Ctx, args: &[Value], panics: bool) -> Outcome {
     if end != whole.len() {
         parts.push(whole.get(begin..).unwrap_or_default());
     }
-    charge_items(ctx, parts.len())?;
+    charge_texts(ctx, parts.len(), whole.len())?;
     strings(ctx, parts)
 }
 
@@ -207,9 +274,15 @@ fn on_boundary(whole: &[u8], found: &regex::bytes::Match<'_>) -> bool {
 }
 
 /// Appends a replacement: `$1`, `$name`, `${name}` and `$$` mean something, any other `$` is one.
-fn expand(regex: &Regex, found: &regex::bytes::Captures<'_>, by: &[u8], out: &mut Vec<u8>) {
+fn expand(
+    regex: &Regex,
+    found: &regex::bytes::Captures<'_>,
+    by: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) {
     let mut rest = by;
-    while let Some(at) = memchr::memchr(b'$', rest) {
+    while let Some(at) = memchr::memchr(b'$', rest).filter(|_| out.len() <= limit) {
         out.extend_from_slice(rest.get(..at).unwrap_or_default());
         rest = rest.get(at + 1..).unwrap_or_default();
         if let Some(after) = rest.strip_prefix(b"$") {
@@ -225,10 +298,16 @@ fn expand(regex: &Regex, found: &regex::bytes::Captures<'_>, by: &[u8], out: &mu
         let group = if let Ok(number) = name.parse::<usize>() {
             found.get(number)
         } else {
-            let named = |wanted: &str| regex.capture_names().flatten().any(|known| known == wanted);
-            let renamed = format!("_{name}");
-            let known = [name, renamed.as_str()].into_iter().find(|wanted| named(wanted));
-            known.and_then(|name| found.name(name))
+            // The first of several groups of that name that has found something.
+            let is_it = |known: &str| {
+                let known = known.split("..").next().unwrap_or_default();
+                known == name || known.strip_prefix('_') == Some(name)
+            };
+            regex
+                .capture_names()
+                .enumerate()
+                .filter(|(_, known)| known.is_some_and(is_it))
+                .find_map(|(at, _)| found.get(at))
         };
         out.extend_from_slice(group.map(|group| group.as_bytes()).unwrap_or_default());
     }

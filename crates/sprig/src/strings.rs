@@ -1,11 +1,13 @@
 //! Strings: cutting, searching, replacing, joining.
 
-use catamaran_gotemplate::{Ctx, FuncError, Map, Type, Value, fmt};
+use std::collections::HashSet;
+
+use catamaran_gotemplate::{Ctx, FuncError, Map, Str, Type, Value, fmt};
 use memchr::memmem;
 
 use crate::args::{
-    Outcome, any, bytes, charge_items, chars, flag, from, int, list, slice_bounds, string, strings,
-    text, try_items,
+    Outcome, announce, any, bytes, charge_texts, chars, flag, from, int, list, slice_bounds,
+    string, strings, text, try_items,
 };
 use crate::casts::to_text;
 
@@ -15,12 +17,16 @@ items! {
     "hello"() => |_, _| Ok("Hello!".into());
     /// Cuts white space off both ends.
     sprig "TEXT -> string", r#"{{ trim "  a b  " }}"# => "a b";
-    "trim"(String) => |ctx, args| string(ctx, chars(args, 0).trim_matches(is_space));
+    "trim"(String) => |ctx, args| {
+        announce(ctx, text(args, 0).len())?;
+        string(ctx, chars(args, 0).trim_matches(is_space))
+    };
     /// Cuts the characters of the first argument off both ends of the second.
     sprig "CHARACTERS TEXT -> string", r#"{{ trimAll "$-" "$-5.00-" }}"# => "5.00";
     "trimAll" | "trimall"(String, String) => |ctx, args| {
-        let set = chars(args, 0);
-        string(ctx, chars(args, 1).trim_matches(|c| set.contains(c)))
+        announce(ctx, text(args, 0).len().saturating_mul(2).saturating_add(text(args, 1).len()))?;
+        let set: HashSet<char> = chars(args, 0).chars().collect();
+        string(ctx, chars(args, 1).trim_matches(|c| set.contains(&c)))
     };
     /// Cuts the first argument off the start of the second, if it starts with it.
     sprig "PREFIX TEXT -> string", r#"{{ trimPrefix "v" "v1.2.3" }}"# => "1.2.3";
@@ -55,7 +61,9 @@ items! {
         let Ok(count) = usize::try_from(count) else {
             return Err(FuncError::new("strings: negative Repeat count"));
         };
-        ctx.meter.charge_bytes(part.len().saturating_mul(count))?;
+        let length = part.len().saturating_mul(count);
+        announce(ctx, length)?;
+        ctx.meter.charge_bytes(length)?;
         Ok(Value::string(part.repeat(count)))
     };
     /// Whether the second string contains the first.
@@ -79,6 +87,7 @@ items! {
     /// Removes all white space.
     sprig "TEXT -> string", r#"{{ nospace "a b\tc" }}"# => "abc";
     "nospace"(String) => |ctx, args| {
+        announce(ctx, text(args, 0).len().saturating_mul(2))?;
         // Byte by byte: once there is white space, the rest is read as Latin-1 (as in Helm).
         let latin = bytes(args, 0).iter().map(|byte| char::from(*byte));
         if !latin.clone().any(is_space) {
@@ -94,8 +103,9 @@ items! {
             if index > 0 {
                 out.push(b' ');
             }
-            out.extend_from_slice(ctx.print(value)?.as_bytes());
-            ctx.meter.charge_steps(1)?;
+            let printed = ctx.print(value)?;
+            announce(ctx, out.len().saturating_add(printed.len()))?;
+            out.extend_from_slice(printed.as_bytes());
         }
         string(ctx, out)
     };
@@ -108,6 +118,7 @@ items! {
                 out.push(b' ');
             }
             let plain = to_text(ctx, value)?;
+            charge_quoting(ctx, &plain, out.len())?;
             out.extend_from_slice(fmt::quote(&plain).as_bytes());
         }
         string(ctx, out)
@@ -117,8 +128,10 @@ items! {
     "squote"(; Any) => |ctx, args| {
         let mut out = Vec::new();
         for value in args.iter().filter(|value| !value.is_nil()) {
+            let printed = ctx.print(value)?;
+            announce(ctx, out.len().saturating_add(printed.len()))?;
             out.extend_from_slice(if out.is_empty() { b"'" } else { b" '" });
-            out.extend_from_slice(ctx.print(value)?.as_bytes());
+            out.extend_from_slice(printed.as_bytes());
             out.push(b'\'');
         }
         string(ctx, out)
@@ -137,16 +150,17 @@ items! {
     "join"(String, Any) => |ctx, args| {
         let parts = to_texts(ctx, any(args, 1))?;
         let separator = bytes(args, 0);
-        let length = parts.iter().map(|part| part.len().saturating_add(separator.len())).sum();
+        let each = parts.iter().map(|part| part.len().saturating_add(separator.len()));
+        let length = each.fold(0, usize::saturating_add);
+        announce(ctx, length)?;
         ctx.meter.charge_bytes(length)?;
-        let parts: Vec<&[u8]> = parts.iter().map(catamaran_gotemplate::Str::as_bytes).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(Str::as_bytes).collect();
         Ok(Value::string(parts.join(separator)))
     };
     /// Splits at every occurrence of a string: a map of `_0`, `_1`, ...
     sprig "SEPARATOR TEXT -> map", r#"{{ (split "." "a.b.c")._1 }}"# => "b";
     "split"(String, String) => |ctx, args| {
-        let parts = split(bytes(args, 0), bytes(args, 1), usize::MAX);
-        numbered(ctx, parts)
+        numbered(ctx, bytes(args, 0), bytes(args, 1), usize::MAX)
     };
     /// As `split`, into at most so many parts.
     sprig "SEPARATOR COUNT TEXT -> map", r#"{{ (splitn "." 2 "a.b.c")._1 }}"# => "b.c";
@@ -155,13 +169,14 @@ items! {
             0 => return Ok(ctx.heap.new_map_of(Type::Map(&Type::String)).into()),
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
-        let parts = split(bytes(args, 0), bytes(args, 2), limit);
-        numbered(ctx, parts)
+        numbered(ctx, bytes(args, 0), bytes(args, 2), limit)
     };
     /// Splits at every occurrence of a string: a list.
     sprig "SEPARATOR TEXT -> list", r#"{{ splitList "." "a.b.c" }}"# => "[a b c]";
     "splitList"(String, String) => |ctx, args| {
-        let parts = split(bytes(args, 0), bytes(args, 1), usize::MAX);
+        let (separator, whole) = (bytes(args, 0), bytes(args, 1));
+        charge_texts(ctx, count_parts(separator, whole), whole.len())?;
+        let parts = split(separator, whole, usize::MAX);
         strings(ctx, parts)
     };
     /// The first word if the number is 1, else the second.
@@ -199,19 +214,41 @@ fn substr(ctx: &mut Ctx, start: i64, end: i64, whole: &[u8]) -> Outcome {
 }
 
 fn replace(ctx: &mut Ctx, old: &[u8], new: &[u8], whole: &[u8]) -> Outcome {
+    let times = count_parts(old, whole);
+    let length = new.len().saturating_mul(times).saturating_add(whole.len());
+    // Around every character there is a place; they are all kept.
+    let places = if old.is_empty() { times.saturating_mul(size_of::<usize>()) } else { 0 };
+    announce(ctx, length.saturating_add(places))?;
+    ctx.meter.charge_scan(whole.len())?;
     let mut out = Vec::with_capacity(whole.len());
     let mut last = 0;
-    let limit = ctx.meter.bytes_left();
     for at in positions(old, whole) {
         out.extend_from_slice(whole.get(last..at).unwrap_or_default());
         out.extend_from_slice(new);
         last = at + old.len();
-        if out.len() > limit {
-            ctx.meter.charge_bytes(out.len())?;
-        }
     }
     out.extend_from_slice(whole.get(last..).unwrap_or_default());
     string(ctx, out)
+}
+
+/// How many parts a text is split into at most; an empty separator splits around every byte.
+fn count_parts(separator: &[u8], whole: &[u8]) -> usize {
+    if separator.is_empty() {
+        return whole.len() + 1;
+    }
+    memmem::find_iter(whole, separator).count() + 1
+}
+
+/// Quoting looks at every character; escapes make of one byte up to four.
+pub(crate) fn charge_quoting(ctx: &mut Ctx, plain: &Str, before: usize) -> Result<(), FuncError> {
+    let bytes = plain.as_bytes();
+    let longest = if bytes.is_ascii() { 4 } else { 5 };
+    announce(ctx, bytes.len().saturating_mul(longest).saturating_add(before))?;
+    ctx.meter.charge_steps(if bytes.is_ascii() {
+        bytes.len() as u64 / 2
+    } else {
+        bytes.len() as u64 * 2
+    })
 }
 
 /// Where `needle` is found; an empty one is found around every character.
@@ -242,6 +279,7 @@ fn indent(ctx: &mut Ctx, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome {
     };
     let lines = memchr::memchr_iter(b'\n', whole).count() + 1;
     let length = width.saturating_mul(lines).saturating_add(whole.len() + before.len());
+    announce(ctx, length)?;
     ctx.meter.charge_bytes(length)?;
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(before);
@@ -256,14 +294,13 @@ fn indent(ctx: &mut Ctx, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome {
 }
 
 /// The texts that `join` and `toStrings` work on.
-pub(crate) fn to_texts(
-    ctx: &mut Ctx,
-    value: &Value,
-) -> Result<Vec<catamaran_gotemplate::Str>, FuncError> {
+pub(crate) fn to_texts(ctx: &mut Ctx, value: &Value) -> Result<Vec<Str>, FuncError> {
     if value.is_nil() {
         return Ok(Vec::new());
     }
     let items = try_items(ctx, value)?.unwrap_or_else(|| vec![value.clone()]);
+    let made = items.iter().filter(|item| !matches!(item, Value::String(_))).count();
+    charge_texts(ctx, made, 0)?;
     items.iter().filter(|item| !item.is_nil()).map(|item| to_text(ctx, item)).collect()
 }
 
@@ -298,10 +335,12 @@ fn split_characters(whole: &[u8], limit: usize) -> Vec<&[u8]> {
     parts
 }
 
-fn numbered(ctx: &mut Ctx, parts: Vec<&[u8]>) -> Outcome {
-    charge_items(ctx, parts.len().saturating_mul(4))?;
+fn numbered(ctx: &mut Ctx, separator: &[u8], whole: &[u8], limit: usize) -> Outcome {
+    let count = count_parts(separator, whole).min(limit);
+    // Besides its text every part has a key and an entry.
+    charge_texts(ctx, count.saturating_mul(3), whole.len())?;
     let map: Map = ctx.heap.new_map_of(Type::Map(&Type::String));
-    for (index, part) in parts.into_iter().enumerate() {
+    for (index, part) in split(separator, whole, limit).into_iter().enumerate() {
         ctx.heap.set(map, format!("_{index}"), Value::string(part));
     }
     Ok(map.into())

@@ -1,24 +1,25 @@
 //! Strings as text: cases, words, abbreviations, wrapping.
 
-use catamaran_gotemplate::{Ctx, FuncError};
+use catamaran_gotemplate::{Ctx, FuncError, Value};
 
-use crate::args::{Outcome, any, bytes, chars, int, slice_bounds, string, text};
+use crate::args::{Outcome, announce, any, bytes, chars, int, slice_bounds, string, text};
 use crate::strings::is_space;
 use crate::words;
 
 items! {
     /// The text in upper case.
     sprig "TEXT -> string", r#"{{ upper "web" }}"# => "WEB";
-    "upper"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), upper));
+    "upper"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, upper));
     /// The text in lower case.
     sprig "TEXT -> string", r#"{{ lower "WEB" }}"# => "web";
-    "lower"(String) => |ctx, args| string(ctx, map_chars(&chars(args, 0), lower));
+    "lower"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, lower));
     /// The first letter of every word in upper case.
     sprig "TEXT -> string", r#"{{ title "hello world" }}"# => "Hello World";
-    "title"(String) => |ctx, args| string(ctx, title(&chars(args, 0)));
+    "title"(String) => |ctx, args| changed(ctx, args, title);
     /// The first letter of every word in lower case.
     sprig "TEXT -> string", r#"{{ untitle "Hello World" }}"# => "hello world";
     "untitle"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         let mut at_start = true;
         let out: String = chars(args, 0).chars().map(|c| {
             let changed = if at_start && !is_space(c) { lower(c) } else { c };
@@ -30,6 +31,7 @@ items! {
     /// Upper case for lower case and the reverse; the first letter of a word becomes upper case.
     sprig "TEXT -> string", r#"{{ swapcase "Hello World" }}"# => "hELLO wORLD";
     "swapcase"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         let mut after_space = true;
         let out: String = chars(args, 0).chars().map(|c| {
             if c.is_uppercase() {
@@ -48,6 +50,7 @@ items! {
     /// The first letters of all words.
     sprig "TEXT -> string", r#"{{ initials "Hello World" }}"# => "HW";
     "initials"(String) => |ctx, args| {
+        charge_letters(ctx, text(args, 0).len())?;
         // Byte by byte, read as Latin-1, as in Helm.
         let mut after_gap = true;
         let out: String = bytes(args, 0).iter().map(|byte| char::from(*byte)).filter(|c| {
@@ -59,13 +62,13 @@ items! {
     };
     /// The words, which `_`, `-` and spaces part, as `CamelCase`.
     sprig "TEXT -> string", r#"{{ camelcase "http_server" }}"# => "HttpServer";
-    "camelcase"(String) => |ctx, args| string(ctx, words::pascal(&chars(args, 0)));
+    "camelcase"(String) => |ctx, args| changed(ctx, args, words::pascal);
     /// The words as `snake_case`: in lower case with `_` between them.
     sprig "TEXT -> string", r#"{{ snakecase "HttpServer" }}"# => "http_server";
-    "snakecase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '_'));
+    "snakecase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '_'));
     /// The words as `kebab-case`: in lower case with `-` between them.
     sprig "TEXT -> string", r#"{{ kebabcase "HttpServer" }}"# => "http-server";
-    "kebabcase"(String) => |ctx, args| string(ctx, words::separate(&chars(args, 0), '-'));
+    "kebabcase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '-'));
     /// Cuts a string to a width, with `...` at the end.
     sprig "WIDTH TEXT -> string", r#"{{ abbrev 8 "hello world" }}"# => "hello...";
     "abbrev"(Int, String) => |ctx, args| {
@@ -91,6 +94,18 @@ items! {
         let between = if text(args, 1).is_empty() { b"\n" } else { bytes(args, 1) };
         wrap(ctx, bytes(args, 2), int(args, 0), between, true)
     };
+}
+
+/// Changes case letter by letter: a letter may take up to three bytes where it took one, and as many
+/// steps to look up.
+fn charge_letters(ctx: &mut Ctx, length: usize) -> Result<(), FuncError> {
+    announce(ctx, length.saturating_mul(3))?;
+    ctx.meter.charge_steps(length as u64 * 2)
+}
+
+fn changed(ctx: &mut Ctx, args: &[Value], change: impl Fn(&str) -> String) -> Outcome {
+    charge_letters(ctx, text(args, 0).len())?;
+    string(ctx, change(&chars(args, 0)))
 }
 
 fn map_chars(text: &str, change: fn(char) -> char) -> String {
@@ -167,7 +182,8 @@ fn abbreviate(ctx: &mut Ctx, whole: &[u8], offset: i64, width: i64) -> Outcome {
 fn wrap(ctx: &mut Ctx, whole: &[u8], width: i64, between: &[u8], cut: bool) -> Outcome {
     let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);
     let breaks = whole.len() / width.min(whole.len().max(1)) + 1;
-    ctx.meter.charge_bytes(whole.len().saturating_add(breaks.saturating_mul(between.len())))?;
+    announce(ctx, whole.len().saturating_add(breaks.saturating_mul(between.len())))?;
+    ctx.meter.charge_scan(whole.len())?;
     let mut out = Vec::with_capacity(whole.len());
     let mut rest = whole;
     while rest.len() > width {

@@ -1,7 +1,7 @@
 //! YAML in templates.
 
 use catamaran_gotemplate::{Ctx, FuncError, Map, Seed, Str, Value};
-use catamaran_yaml::{Deserializer, Numbers};
+use catamaran_yaml::{Deserializer, ErrorKind, Numbers};
 use serde::de::DeserializeSeed as _;
 
 use crate::args::{Outcome, any, list, string, text};
@@ -51,12 +51,19 @@ items! {
 fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncError> {
     crate::json::charge_walk(ctx, value)?;
     let view = ctx.heap.view(value);
+    let room = ctx.meter.bytes_left() / 2;
     let printed = if pretty {
-        catamaran_yaml::to_string_pretty(&view)
+        catamaran_yaml::to_string_pretty_within(&view, room)
     } else {
-        catamaran_yaml::to_string(&view)
+        catamaran_yaml::to_string_within(&view, room)
     };
-    let mut text = printed.map_err(|error| FuncError::new(error.to_string()))?;
+    let mut text = match printed {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::Size => return ctx.meter.exhausted(),
+        Err(error) => return Err(FuncError::new(error.to_string())),
+    };
+    // Keys that come in another order than they are kept in are put right at every level.
+    ctx.meter.charge_scan(text.len())?;
     if text.ends_with('\n') {
         text.pop();
     }
@@ -67,18 +74,26 @@ fn from_yaml(ctx: &mut Ctx, text: &Str) -> Result<Value, String> {
     let Some(text) = text.as_str() else {
         return Err("error converting YAML to JSON: yaml: invalid leading UTF-8 octet".into());
     };
-    if ctx.meter.charge_bytes(text.len().saturating_mul(2)).is_err() {
-        // The next charge ends the rendering.
-        return Err("exceeded the memory limit".into());
+    // Reading looks at every character several times.
+    if ctx.meter.charge_steps(text.len() as u64 * 2).is_err() {
+        // Whoever made it looks at the budget next.
+        return Err("exceeded the limit of steps".into());
     }
-    let read = Deserializer::new(text, Numbers::Float64);
-    read.and_then(|deserializer| Seed::new(&mut ctx.heap).deserialize(deserializer))
-        .map_err(|error| error.to_string())
+    let room = ctx.meter.bytes_left().saturating_sub(ctx.heap.allocated());
+    let read = Deserializer::within(text, Numbers::Float64, room);
+    let read = read.and_then(|reader| Seed::new(&mut ctx.heap).deserialize(reader));
+    read.map_err(|error| {
+        if error.kind() == ErrorKind::Size {
+            ctx.meter.overdraw();
+        }
+        error.to_string()
+    })
 }
 
 /// What `fromYaml` and `fromJson` make of what was read: a map, always.
 pub(crate) fn map_or_error(ctx: &mut Ctx, read: Result<Value, String>, prefix: &str) -> Outcome {
-    ctx.meter.charge_bytes(0)?;
+    ctx.meter.charge_steps(1)?;
+    ctx.check_memory()?;
     let failed = |ctx: &mut Ctx, message: String| -> Map {
         let map = ctx.heap.new_map();
         ctx.heap.set(map, "Error", message);
@@ -101,7 +116,8 @@ pub(crate) fn map_or_error(ctx: &mut Ctx, read: Result<Value, String>, prefix: &
 
 /// What `fromYamlArray` and `fromJsonArray` make of what was read: a list, always.
 pub(crate) fn list_or_error(ctx: &mut Ctx, read: Result<Value, String>, prefix: &str) -> Outcome {
-    ctx.meter.charge_bytes(0)?;
+    ctx.meter.charge_steps(1)?;
+    ctx.check_memory()?;
     let message = match read {
         Ok(Value::List(list)) => return Ok(list.into()),
         Ok(Value::Nil) => {

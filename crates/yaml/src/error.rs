@@ -16,6 +16,8 @@ pub enum ErrorKind {
     Data,
     /// The value cannot be printed as YAML.
     Print,
+    /// What is read or printed would take more memory than it may.
+    Size,
 }
 
 /// An error of reading or printing YAML.
@@ -42,6 +44,11 @@ impl Error {
         self
     }
 
+    /// Of a document or a text that takes more than `room` bytes.
+    pub(crate) fn too_large(room: usize) -> Self {
+        Self::new(ErrorKind::Size, format!("exceeded the memory limit of {room} bytes"))
+    }
+
     pub(crate) fn decode(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Decode, message)
     }
@@ -64,7 +71,7 @@ impl Error {
     /// The text without the words in front: for reading, what Go's `yaml.Unmarshal` returns.
     pub fn message(&self) -> String {
         match self.kind {
-            ErrorKind::Syntax | ErrorKind::Decode | ErrorKind::Print => {
+            ErrorKind::Syntax | ErrorKind::Decode | ErrorKind::Print | ErrorKind::Size => {
                 format!("yaml: {}", self.message)
             }
             ErrorKind::Json | ErrorKind::Data => self.message.clone(),
@@ -75,7 +82,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            ErrorKind::Syntax | ErrorKind::Decode => {
+            ErrorKind::Syntax | ErrorKind::Decode | ErrorKind::Size => {
                 write!(f, "error converting YAML to JSON: yaml: {}", self.message)
             }
             ErrorKind::Json => write!(f, "error converting YAML to JSON: {}", self.message),

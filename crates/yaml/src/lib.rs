@@ -12,7 +12,7 @@
 //! # Ok::<(), catamaran_yaml::Error>(())
 //! ```
 //!
-//! What is read is bounded: nesting by [`MAX_DEPTH`], aliases by a budget. What differs from Go:
+//! What is read is bounded: nesting by [`MAX_DEPTH`], size by [`MAX_SIZE`], aliases by a budget. What differs from Go:
 //! control characters are reported even where an earlier error would hide them, and documents
 //! deeper than [`MAX_DEPTH`] are refused.
 
@@ -27,7 +27,11 @@ use serde::de::DeserializeOwned;
 
 pub use error::{Error, ErrorKind};
 pub use number::{go_float, json_float};
-pub use read::{Deserializer, Documents, MAX_DEPTH, documents};
+pub use read::{Deserializer, Documents, MAX_DEPTH, Outlined, documents, outline};
+
+/// What one document may take, in bytes, together with what is usually made of it: some fifty thousand
+/// mappings, or a quarter of a million texts. Helm has no such limit.
+pub const MAX_SIZE: usize = 32 << 20;
 
 /// What becomes of numbers that are read into a type which leaves that open (like
 /// `serde_json::Value`). A type that asks for an integer or a string gets it either way.
@@ -63,7 +67,15 @@ pub fn from_str<T: DeserializeOwned>(text: &str, numbers: Numbers) -> Result<T, 
 /// The value holds an infinite number, a control character that the reader would refuse, or it
 /// nests deeper than [`MAX_DEPTH`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
-    write::print(value, Dialect::V2)
+    write::print(value, Dialect::V2, usize::MAX)
+}
+
+/// As [`to_string`], into no more than about `room` bytes.
+///
+/// # Errors
+/// Besides the others, one of kind [`ErrorKind::Size`].
+pub fn to_string_within<T: Serialize + ?Sized>(value: &T, room: usize) -> Result<String, Error> {
+    write::print(value, Dialect::V2, room)
 }
 
 /// Prints a value as `toYamlPretty` does, with the newline at the end: lists are indented under
@@ -72,5 +84,16 @@ pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
 /// # Errors
 /// The value nests deeper than [`MAX_DEPTH`].
 pub fn to_string_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
-    write::print(value, Dialect::V3)
+    write::print(value, Dialect::V3, usize::MAX)
+}
+
+/// As [`to_string_pretty`], into no more than about `room` bytes.
+///
+/// # Errors
+/// Besides the others, one of kind [`ErrorKind::Size`].
+pub fn to_string_pretty_within<T: Serialize + ?Sized>(
+    value: &T,
+    room: usize,
+) -> Result<String, Error> {
+    write::print(value, Dialect::V3, room)
 }

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use catamaran_fixtures::{Answer, Case, Helm};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
@@ -15,16 +16,69 @@ fn main() -> Outcome<()> {
     let out = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: seeds OUT")?);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let seeds = Seeds { root, out };
-    let charts = seeds.charts()?;
+    let cases = Case::all()?;
+    let charts = seeds.charts(&cases)?;
     let templates = seeds.templates(&charts)?;
     seeds.write("template_parse", &templates)?;
     seeds.write("render_text", &templates)?;
-    seeds.write("yaml_read", &seeds.yaml()?)?;
-    seeds.write("manifest", &seeds.files("golden", |_| true)?)?;
+    seeds.write("render_handlebars", &texts(&charts, "hbs")?)?;
+    seeds.write("yaml_read", &seeds.yaml(&charts)?)?;
+    seeds.write("manifest", &goldens(&cases))?;
     seeds.write("chart", &charts.iter().map(|chart| flat(chart)).collect::<Outcome<Vec<_>>>()?)?;
-    seeds.write("archive", &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?)?;
-    seeds.write("strvals", &LINES.map(|line| line.as_bytes().to_vec()))?;
+    seeds.write(
+        "archive",
+        &charts.iter().map(|chart| packed(chart)).collect::<Outcome<Vec<_>>>()?,
+    )?;
+    seeds.write("strvals", &lines(&cases)?)?;
+    seeds.write("render_generated", &noise())?;
     seeds.dictionaries()
+}
+
+/// Larger inputs only slow the search down.
+const MAX_SEED: usize = 8 << 10;
+
+/// Bytes of which the generator makes templates: always the same, of all lengths.
+fn noise() -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    (1..=400).map(|length| (0..length * 4).map(|_| byte()).collect()).collect()
+}
+
+/// What helm prints of the cases.
+fn goldens(cases: &[Case]) -> Vec<Vec<u8>> {
+    let answers = cases.iter().filter_map(|case| case.golden(Helm::V4));
+    let output = |answer| match answer {
+        Answer::Output(text) => Some(text.into_bytes()),
+        Answer::Error(_) => None,
+    };
+    answers.filter_map(output).collect()
+}
+
+/// What the cases set on the command line, and lines of all that the grammar has.
+fn lines(cases: &[Case]) -> Outcome<Vec<Vec<u8>>> {
+    let mut found: Vec<Vec<u8>> = LINES.iter().map(|line| line.as_bytes().to_vec()).collect();
+    for case in cases {
+        let arguments = case.arguments()?;
+        let pairs = arguments.windows(2).filter(|pair| pair[0].starts_with("--set"));
+        found.extend(pairs.map(|pair| pair[1].clone().into_bytes()));
+    }
+    Ok(found)
+}
+
+/// The files of charts whose names end so.
+fn texts(charts: &[PathBuf], extension: &str) -> Outcome<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for chart in charts {
+        walk(chart, &mut |path| {
+            if path.extension().is_some_and(|end| end == extension) {
+                found.extend(fs::read(path));
+            }
+        })?;
+    }
+    Ok(found)
 }
 
 /// What the grammar of `--set` has.
@@ -52,17 +106,26 @@ impl Seeds {
     fn write(&self, target: &str, inputs: &[Vec<u8>]) -> Outcome<()> {
         let folder = self.out.join(target);
         fs::create_dir_all(&folder)?;
-        for (index, input) in inputs.iter().collect::<BTreeSet<_>>().into_iter().enumerate() {
+        let inputs = inputs.iter().filter(|input| input.len() <= MAX_SEED).collect::<BTreeSet<_>>();
+        for (index, input) in inputs.into_iter().enumerate() {
             fs::write(folder.join(format!("seed-{index:04}")), input)?;
         }
         Ok(())
     }
 
-    /// The charts of the fixtures, and the samples.
-    fn charts(&self) -> Outcome<Vec<PathBuf>> {
+    /// The charts of the cases, and the samples.
+    fn charts(&self, cases: &[Case]) -> Outcome<Vec<PathBuf>> {
+        let unpacked = self.out.join("cases");
+        for case in cases {
+            let folder = unpacked.join(&case.name);
+            if !folder.exists() {
+                fs::create_dir_all(&folder)?;
+                case.unpack(&folder)?;
+            }
+        }
         let mut found = Vec::new();
-        for place in ["crates/chart/tests/fixtures", "helm-charts"] {
-            walk(&self.root.join(place), &mut |path| {
+        for place in [unpacked, self.root.join("helm-charts"), self.root.join("examples")] {
+            walk(&place, &mut |path| {
                 if path.file_name().is_some_and(|name| name == "Chart.yaml")
                     && !path.to_string_lossy().contains("/charts/")
                 {
@@ -74,25 +137,13 @@ impl Seeds {
         Ok(found)
     }
 
-    /// Files below a folder of that name, anywhere in the crates' tests.
-    fn files(&self, folder: &str, wanted: impl Fn(&Path) -> bool) -> Outcome<Vec<Vec<u8>>> {
-        let mut found = Vec::new();
-        let within = |path: &Path| path.components().any(|part| part.as_os_str() == folder);
-        walk(&self.root.join("crates"), &mut |path| {
-            if within(path) && wanted(path) && path.metadata().is_ok_and(|m| m.len() < 20_000) {
-                found.extend(fs::read(path));
-            }
-        })?;
-        Ok(found)
-    }
-
     fn templates(&self, charts: &[PathBuf]) -> Outcome<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         for chart in charts {
             walk(&chart.join("templates"), &mut |path| found.extend(fs::read(path)))?;
         }
-        for cases in self.files("cases", |path| path.extension().is_some_and(|e| e == "txt"))? {
-            for case in String::from_utf8_lossy(&cases).split("\n=== ").skip(1) {
+        for file in fs::read_dir(self.root.join("crates/gotemplate/tests/cases"))? {
+            for case in fs::read_to_string(file?.path())?.split("\n=== ").skip(1) {
                 let body = case.split_once('\n').map_or("", |(_, body)| body);
                 found.push(body.split("\n--- ").next().unwrap_or_default().into());
             }
@@ -104,9 +155,9 @@ impl Seeds {
         Ok(found)
     }
 
-    fn yaml(&self) -> Outcome<Vec<Vec<u8>>> {
-        let is_yaml = |path: &Path| path.extension().is_some_and(|e| e == "yaml" || e == "json");
-        let mut found = self.files("fixtures", is_yaml)?;
+    fn yaml(&self, charts: &[PathBuf]) -> Outcome<Vec<Vec<u8>>> {
+        let mut found = texts(charts, "yaml")?;
+        found.extend(texts(charts, "json")?);
         let cases = "crates/yaml/tests/fixtures/cases.jsonl";
         for key in ["read", "v2", "v3"] {
             found.extend(self.lines_of(cases, key)?);
@@ -123,9 +174,7 @@ impl Seeds {
 
     /// The words of each language; of templates, all functions besides.
     fn dictionaries(&self) -> Outcome<()> {
-        let words = |name: &str| {
-            fs::read_to_string(self.root.join("fuzz/dictionaries").join(name))
-        };
+        let words = |name: &str| fs::read_to_string(self.root.join("fuzz/dictionaries").join(name));
         let page = fs::read_to_string(self.root.join("docs/functions.md"))?;
         let names = page.lines().filter_map(|line| line.strip_prefix("### "));
         let calls: String = names.map(|name| format!("\"{name} \"\n")).collect();
@@ -133,6 +182,7 @@ impl Seeds {
         for (target, text) in [
             ("template_parse", &template),
             ("render_text", &template),
+            ("render_handlebars", &(words("handlebars.dict")? + &calls)),
             ("chart", &(template.clone() + &yaml + &words("chart.dict")?)),
             ("yaml_read", &yaml),
             ("manifest", &(yaml.clone() + &words("chart.dict")?)),

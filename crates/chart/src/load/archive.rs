@@ -5,7 +5,8 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Account, RawFile};
+use super::tar_names::ShortNames;
+use super::{Account, MAX_FILE_BYTES, RawFile};
 use crate::LoadError;
 
 /// Tells what a file is that is no archive, since people give values files by mistake.
@@ -42,12 +43,36 @@ fn content_type(start: &[u8]) -> &'static str {
     }
 }
 
+/// Go's words for what an archive breaks.
+fn go_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match error.kind() {
+        _ if text == "invalid gzip header" => "gzip: invalid header".to_owned(),
+        std::io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
+        _ => text,
+    }
+}
+
 /// Unpacks in memory, under limits; nothing is written anywhere.
-pub(super) fn read(packed: impl Read, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
+pub(super) fn read(
+    mut packed: impl Read,
+    account: &mut Account,
+) -> Result<Vec<RawFile>, LoadError> {
+    // Helm tells an empty file from one that is cut.
+    let mut start = Vec::new();
+    packed
+        .by_ref()
+        .take(1)
+        .read_to_end(&mut start)
+        .map_err(|e| LoadError::Archive(e.to_string()))?;
+    if start.is_empty() {
+        return Err(LoadError::Archive("EOF".into()));
+    }
+    let packed = start.as_slice().chain(packed);
     // Headers come on top of the files; this bound is for archives of headers alone.
     let unpacked = MultiGzDecoder::new(packed).take(account.bytes_left().saturating_mul(2));
-    let mut archive = tar::Archive::new(unpacked);
-    let bad = |error: std::io::Error| LoadError::Archive(error.to_string());
+    let mut archive = tar::Archive::new(ShortNames::new(unpacked));
+    let bad = |error: std::io::Error| LoadError::Archive(go_text(&error));
     let mut files = Vec::new();
     for entry in archive.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;
@@ -57,10 +82,15 @@ pub(super) fn read(packed: impl Read, account: &mut Account) -> Result<Vec<RawFi
         }
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let name = inner_name(&path)?;
-        account.charge(&name, entry.size())?;
+        account.charge_unpacked(&name, entry.size())?;
         // Links have no content of their own; they read as empty files, as in Helm.
         let mut data = Vec::new();
-        entry.read_to_end(&mut data).map_err(bad)?;
+        // A sparse file may be larger than it says.
+        entry.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(bad)?;
+        let beyond = (data.len() as u64).saturating_sub(entry.size());
+        if beyond > 0 {
+            account.charge_unpacked(&name, beyond.max(data.len() as u64))?;
+        }
         files.push(RawFile::new(name, data));
     }
     if files.is_empty() {

@@ -8,17 +8,34 @@ use crate::{Chart, LoadError, gojson};
 
 /// Reads values.yaml. The first document is what Helm 3 sees; Helm 4 merges all
 /// of them, so the others are kept beside it, errors in them included.
-pub(super) fn values_into(chart: &mut Chart, file: &RawFile) -> Result<(), LoadError> {
+pub(super) fn values_into(
+    chart: &mut Chart,
+    file: &RawFile,
+    room: &mut usize,
+) -> Result<(), LoadError> {
     let fault = |message| LoadError::File { file: "values.yaml".to_owned(), message };
-    chart.values = read(&file.data).map_err(fault)?;
+    chart.values = read_within(&file.data, room).map_err(fault)?;
     let Ok(text) = std::str::from_utf8(&file.data) else { return Ok(()) };
-    chart.more_values = documents(text).iter().skip(1).map(|d| read(d.as_bytes())).collect();
+    let documents = documents(text);
+    if documents.len() > MAX_DOCUMENTS {
+        return Err(fault(format!("more than {MAX_DOCUMENTS} documents")));
+    }
+    chart.more_values = documents.iter().skip(1).map(|d| read_within(d.as_bytes(), room)).collect();
     Ok(())
 }
 
+/// How many documents a values.yaml may have.
+const MAX_DOCUMENTS: usize = 1000;
+
 /// One document, as a table; numbers are floats.
 pub(crate) fn read(data: &[u8]) -> Result<Map<String, Value>, String> {
-    gojson::object(gojson::parse(data, Numbers::Float64)?, "map[string]interface {}")
+    let mut room = catamaran_yaml::MAX_SIZE;
+    read_within(data, &mut room)
+}
+
+fn read_within(data: &[u8], room: &mut usize) -> Result<Map<String, Value>, String> {
+    let value = gojson::parse_within(data, Numbers::Float64, room)?;
+    gojson::object(value, "map[string]interface {}")
 }
 
 /// Splits at lines that hold nothing but `---` and a comment, as Kubernetes'

@@ -1,30 +1,57 @@
 //! A chart's files from a directory.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
 
 use super::ignore::Rules;
-use super::{Account, MAX_DEPTH, RawFile};
+use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile};
 use crate::LoadError;
 
 /// Reads all files of a chart's directory but the ignored ones. Symbolic links
 /// are followed, as in Helm.
 pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
     let ignore_file = root.join(".helmignore");
-    let rules = match fs::read(&ignore_file) {
+    let rules = match read_file(&ignore_file, MAX_IGNORE_BYTES) {
         Ok(bytes) => Rules::parse(&ignore_file, &String::from_utf8_lossy(&bytes))?,
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Rules::default(),
-        Err(source) => return Err(LoadError::Io { path: ignore_file, source }),
+        Err(LoadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Rules::default()
+        }
+        Err(error) => return Err(error),
     };
-    let mut walk = Walk { rules: rules.with_defaults(), account, files: Vec::new() };
+    let mut walk = Walk { rules: rules.with_defaults(), account, files: Vec::new(), work: 0 };
     walk.folder(root, "", 0)?;
     Ok(walk.files)
+}
+
+/// The largest `.helmignore`: every line is held against every file.
+const MAX_IGNORE_BYTES: u64 = 256 << 10;
+/// Bytes of patterns that are held against names, of all files together.
+const MAX_IGNORE_WORK: u64 = 500 << 20;
+
+/// A regular file; anything else could have no end.
+fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {
+    let io = |source| LoadError::Io { path: path.to_owned(), source };
+    let found = fs::metadata(path).map_err(io)?;
+    if !found.is_file() {
+        return Err(LoadError::Irregular(path.to_owned()));
+    }
+    let mut data = Vec::new();
+    // Some files of the system are longer than they say.
+    let file = fs::File::open(path).map_err(io)?;
+    file.take(limit + 1).read_to_end(&mut data).map_err(io)?;
+    if data.len() as u64 > limit {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Err(LoadError::FileTooLarge { name, limit });
+    }
+    Ok(data)
 }
 
 struct Walk<'a> {
     rules: Rules,
     account: &'a mut Account,
     files: Vec<RawFile>,
+    work: u64,
 }
 
 impl Walk<'_> {
@@ -50,7 +77,14 @@ impl Walk<'_> {
 
     fn entry(&mut self, path: &PathBuf, name: String, depth: usize) -> Result<(), LoadError> {
         let io = |source| LoadError::Io { path: path.clone(), source };
-        let found = fs::metadata(path).map_err(io)?;
+        let found = match fs::metadata(path) {
+            Err(_) if path.is_symlink() => return Err(dangling(path)),
+            found => found.map_err(io)?,
+        };
+        self.work += self.rules.size();
+        if self.work > MAX_IGNORE_WORK {
+            return Err(LoadError::TooManyFiles { limit: self.account.entries });
+        }
         if self.rules.ignores(&name, found.is_dir()) {
             return Ok(());
         }
@@ -62,8 +96,33 @@ impl Walk<'_> {
             return Err(LoadError::Irregular(path.clone()));
         }
         self.account.charge(&name, found.len())?;
-        let data = fs::read(path).map_err(io)?;
+        let data = read_file(path, MAX_FILE_BYTES)?;
+        let beyond = (data.len() as u64).saturating_sub(found.len());
+        if beyond > 0 {
+            self.account.charge(&name, beyond)?;
+        }
+        self.account.give(data.len() as u64);
         self.files.push(RawFile::new(name, data));
         Ok(())
     }
+}
+
+/// What Go says of a link that cannot be followed.
+fn dangling(path: &Path) -> LoadError {
+    let target = fs::read_link(path).unwrap_or_default();
+    let mut whole = PathBuf::new();
+    for part in path.parent().unwrap_or(path).join(target).components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            part => whole.push(part),
+        }
+    }
+    let missing = whole.ancestors().filter(|path| path.symlink_metadata().is_err()).last();
+    let fault = match missing {
+        Some(missing) => format!("lstat {}: no such file or directory", missing.display()),
+        None => "EvalSymlinks: too many links".to_owned(),
+    };
+    LoadError::Link { path: path.to_owned(), fault }
 }

@@ -68,6 +68,11 @@ impl Rules {
         Ok(())
     }
 
+    /// Bytes of all patterns.
+    pub(super) fn size(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.glob.len() as u64 + 8).sum()
+    }
+
     /// Whether a file or folder is left out. The first rule that decides, decides.
     pub(super) fn ignores(&self, name: &str, is_folder: bool) -> bool {
         self.rules.iter().any(|rule| {

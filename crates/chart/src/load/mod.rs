@@ -6,6 +6,7 @@ mod dir;
 mod glob;
 mod ignore;
 mod metadata;
+mod tar_names;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::path::Path;
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
 
+use crate::error::NO_CHART_YAML;
 use crate::{Chart, File, LoadError};
 
 /// The largest file of a chart, as Helm 3.18 has it: 5 MiB.
@@ -23,17 +25,30 @@ pub const MAX_CHART_BYTES: u64 = 100 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// How many files and folders are looked at; links in a circle end here.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 50_000;
+
+/// What an archive may always unpack to, and what it may besides for each byte of its own: what is
+/// packed tighter than any chart is a bomb. Helm has no such limit.
+const FREE_UNPACKED: u64 = 32 << 20;
+const UNPACKED_PER_BYTE: u64 = 8;
 
 /// How much may be read, and how much has been: one account for a chart and
 /// all archives inside it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Account {
     bytes: u64,
     entries: usize,
+    /// Bytes that really came from disk or memory, packed or not.
+    given: u64,
+    /// What YAML files may still take once they are read, in bytes.
+    room: usize,
 }
 
 impl Account {
+    fn new() -> Self {
+        Self { bytes: 0, entries: 0, given: 0, room: catamaran_yaml::MAX_SIZE }
+    }
+
     /// Counts a file or folder, before it is read.
     fn charge(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
         if size > MAX_FILE_BYTES {
@@ -51,8 +66,28 @@ impl Account {
         Ok(())
     }
 
+    /// Counts a file of an archive, before it is unpacked.
+    fn charge_unpacked(&mut self, name: &str, size: u64) -> Result<(), LoadError> {
+        self.charge(name, size)?;
+        let limit = self.unpacked_limit();
+        if self.bytes > limit {
+            return Err(LoadError::ChartTooLarge { limit });
+        }
+        Ok(())
+    }
+
+    /// Notes bytes that really were there.
+    fn give(&mut self, bytes: u64) {
+        self.given = self.given.saturating_add(bytes);
+    }
+
+    fn unpacked_limit(&self) -> u64 {
+        let more = self.given.saturating_mul(UNPACKED_PER_BYTE);
+        FREE_UNPACKED.saturating_add(more).min(MAX_CHART_BYTES)
+    }
+
     fn bytes_left(&self) -> u64 {
-        MAX_CHART_BYTES.saturating_sub(self.bytes)
+        self.unpacked_limit().saturating_sub(self.bytes)
     }
 }
 
@@ -79,15 +114,25 @@ impl Chart {
     ///
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
         let io = |source| LoadError::Io { path: path.to_owned(), source };
-        let files = if std::fs::metadata(path).map_err(io)?.is_dir() {
+        let found = std::fs::metadata(path).map_err(io)?;
+        let files = if found.is_dir() {
             dir::read(path, &mut account)?
+        } else if !found.is_file() {
+            // Opening a pipe would wait for somebody to write into it.
+            return Err(LoadError::Irregular(path.to_owned()));
         } else {
             archive::check_kind(path)?;
-            archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?
+            account.give(found.len());
+            let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
+            // Of an archive Helm 4 says it in other words.
+            return assemble(files, &mut account, 0).map_err(|error| match error {
+                LoadError::NoChartYaml => LoadError::Archive(NO_CHART_YAML.to_owned()),
+                error => error,
+            });
         };
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
@@ -99,13 +144,13 @@ impl Chart {
     pub fn from_files(
         files: impl IntoIterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
         let files = files.into_iter().map(|(name, data)| {
             account.charge(&name, data.len() as u64)?;
             Ok(RawFile::new(name, data))
         });
         let files = files.collect::<Result<Vec<_>, LoadError>>()?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 
     /// Reads a packaged chart from memory.
@@ -114,9 +159,10 @@ impl Chart {
     ///
     /// See [`LoadError`].
     pub fn load_archive(bytes: &[u8]) -> Result<Self, LoadError> {
-        let mut account = Account::default();
+        let mut account = Account::new();
+        account.give(bytes.len() as u64);
         let files = archive::read(bytes, &mut account)?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
 }
 
@@ -127,7 +173,7 @@ impl Chart {
 ///
 /// See [`LoadError`].
 pub fn folder_files(path: &Path) -> Result<Vec<File>, LoadError> {
-    let files = dir::read(path, &mut Account::default())?;
+    let files = dir::read(path, &mut Account::new())?;
     Ok(files.into_iter().map(File::from).collect())
 }
 
@@ -137,8 +183,20 @@ pub fn folder_files(path: &Path) -> Result<Vec<File>, LoadError> {
 ///
 /// See [`LoadError`].
 pub fn archive_files(bytes: &[u8]) -> Result<Vec<File>, LoadError> {
-    let files = archive::read(bytes, &mut Account::default())?;
+    let files = archive::read(bytes, &mut Account::new())?;
     Ok(files.into_iter().map(File::from).collect())
+}
+
+/// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
+/// does not know before it looks at anything else, Helm 3 and subcharts take any.
+fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
+    let api_version = metadata::peek_api_version(&files);
+    assemble(files, account, 0).map_err(|error| match api_version {
+        Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
+            LoadError::ApiVersion { version, otherwise: Box::new(error) }
+        }
+        _ => error,
+    })
 }
 
 /// Go's `filepath.Match`; false for a pattern that is none.
@@ -150,8 +208,9 @@ pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
 fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<Chart, LoadError> {
     let mut chart = Chart::default();
     let mut has_metadata = false;
+    let mut nulls = metadata::Nulls::default();
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file)?;
+        metadata::read_into(&mut chart.metadata, &mut nulls, file, &mut account.room)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -161,16 +220,16 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     for file in files {
         match file.name.as_str() {
             "Chart.yaml" => {}
-            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file)?),
-            "values.yaml" => decode::values_into(&mut chart, &file)?,
+            "Chart.lock" => chart.lock = Some(metadata::read_lock(&file, &mut account.room)?),
+            "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file)?;
+                metadata::read_into(&mut chart.metadata, &mut nulls, &file, &mut account.room)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
             "requirements.lock" => {
-                chart.lock = Some(metadata::read_lock(&file)?);
+                chart.lock = Some(metadata::read_lock(&file, &mut account.room)?);
                 keep_in_v1(&mut chart, file);
             }
             name if name.starts_with("templates/") => chart.templates.push(file.into()),
@@ -185,7 +244,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, &nulls)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);
@@ -207,7 +266,7 @@ fn is_provenance(name: &str) -> bool {
 
 impl From<RawFile> for File {
     fn from(file: RawFile) -> Self {
-        Self { name: file.name, data: file.data }
+        Self { name: file.name, data: file.data.into() }
     }
 }
 
@@ -222,10 +281,16 @@ fn subchart(
     if name.starts_with(['_', '.']) {
         return Ok(None);
     }
+    let is_archive = Path::new(&name).extension().is_some_and(|extension| extension == "tgz");
+    if let Some(other) = files.first().filter(|file| is_archive && file.name != name) {
+        let (parent, got) = (parent.to_owned(), other.name.clone());
+        return Err(LoadError::NoArchive { parent, name, got });
+    }
     let child = if depth >= MAX_DEPTH {
         Err(LoadError::TooDeep { path: (&name).into(), limit: MAX_DEPTH })
-    } else if Path::new(&name).extension().is_some_and(|extension| extension == "tgz") {
-        archived_subchart(parent, &name, &files, account, depth)
+    } else if is_archive {
+        let packed = files.first().map_or(&[][..], |file| &file.data);
+        archive::read(packed, account).and_then(|files| assemble(files, account, depth + 1))
     } else {
         let inside = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
@@ -238,23 +303,4 @@ fn subchart(
         parent: parent.to_owned(),
         source: Box::new(source),
     })
-}
-
-fn archived_subchart(
-    parent: &str,
-    name: &str,
-    files: &[RawFile],
-    account: &mut Account,
-    depth: usize,
-) -> Result<Chart, LoadError> {
-    match files.first() {
-        Some(file) if file.name == name => {
-            let files = archive::read(file.data.as_slice(), account)?;
-            assemble(files, account, depth + 1)
-        }
-        other => Err(LoadError::Archive(format!(
-            "error unpacking subchart tar in {parent}: expected {name}, got {}",
-            other.map_or("", |f| &f.name)
-        ))),
-    }
 }

@@ -72,6 +72,9 @@ pub struct Rendered {
     pub warnings: Vec<String>,
 }
 
+/// How many documents a rendering may yield. A release of more could not be stored.
+const MAX_DOCUMENTS: usize = 50_000;
+
 impl Rendered {
     /// Takes rendered files apart and puts their documents in order.
     ///
@@ -83,11 +86,18 @@ impl Rendered {
         profile: Profile,
     ) -> Result<Self, ManifestError> {
         let mut rendered = Self::default();
+        let mut count = 0;
         for (path, text) in files {
             if base_name(path).starts_with('_') || text.trim().is_empty() {
                 continue;
             }
-            for document in split(text, profile) {
+            let documents = split(text, profile);
+            count += documents.len();
+            if count > MAX_DOCUMENTS {
+                let message = format!("exceeded the limit of {MAX_DOCUMENTS} documents");
+                return Err(ManifestError { file: path.clone(), message });
+            }
+            for document in documents {
                 rendered.add(path, document, profile)?;
             }
         }
@@ -137,7 +147,10 @@ impl Rendered {
 
     /// Byte for byte what `helm template` prints: the manifest, then the hooks.
     pub fn template_text(&self) -> String {
-        let mut text = self.manifest_text().trim().to_owned();
+        let mut text = self.manifest_text();
+        text.truncate(text.trim_end().len());
+        let start = text.len() - text.trim_start().len();
+        text.drain(..start);
         text.push('\n');
         for hook in &self.hooks {
             push_document(&mut text, &hook.path, &hook.manifest);

@@ -8,12 +8,17 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, errors, hbs, objects, values_type};
-use crate::values::{self, Node, Prepared};
+use crate::values::{self, Defaults, Node, Prepared};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
-type Sets = HashMap<(Profile, Vec<String>), Arc<Templates>>;
+/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
+/// times what the largest public umbrella charts need.
+const MAX_CODE: usize = 64 << 20;
+
+/// A profile, the names of templates, and what they came to.
+type Sets = Vec<(Profile, Vec<String>, Arc<Templates>)>;
 
 /// The compiled templates of the charts that take part, of both languages.
 #[derive(Debug)]
@@ -27,6 +32,7 @@ impl Templates {
         let functions = functions::registry(profile);
         let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
         let mut handlebars = hbs::Set::default();
+        let mut room = MAX_CODE;
         for source in sources {
             if let Some(input) = source.handlebars() {
                 if sources.iter().any(|other| other.name == source.output_name()) {
@@ -34,19 +40,20 @@ impl Templates {
                 }
                 handlebars.add(&input, &functions)?;
             } else {
-                let parsed = go.parse(&source.name, source.text);
-                parsed.map_err(|error| errors::parse(&source.name, &error))?;
+                let parsed = go.parse_within(&source.name, source.text, room);
+                room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
             }
         }
         Ok(Self { go, handlebars })
     }
 
     /// Runs a file.
-    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Str, Error> {
-        match source.mode {
-            hbs::Mode::Off => self.go.execute(ctx, &source.name, data),
-            _ => self.handlebars.execute(ctx, self, &source.name, data),
+    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
+        if source.mode == hbs::Mode::Off {
+            return self.go.execute_alone(ctx, &source.name, data);
         }
+        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+        Ok(output.as_bytes().to_vec())
     }
 
     /// Runs a Handlebars template by its name, unless there is a Go template of that name.
@@ -70,6 +77,7 @@ pub(super) struct Cache {
     sets: Mutex<Sets>,
     /// `.Files` of each chart, by its address in the tree.
     files: HashMap<usize, Files>,
+    defaults: Defaults,
 }
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
@@ -77,7 +85,7 @@ const MAX_SETS: usize = 32;
 
 impl Cache {
     pub(super) fn of(chart: &Chart) -> Self {
-        let mut cache = Self::default();
+        let mut cache = Self { defaults: Defaults::of(chart), ..Self::default() };
         cache.add_files(chart);
         cache
     }
@@ -89,15 +97,18 @@ impl Cache {
 
     /// The compiled templates of the charts that take part.
     fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
-        let names = sources.iter().map(|source| source.name.clone()).collect();
-        let key = (profile, names);
-        if let Some(set) = self.lock().get(&key) {
-            return Ok(set.clone());
+        let known = self.lock().iter().find_map(|(known, names, set)| {
+            let same = *known == profile && names.iter().eq(sources.iter().map(|s| &s.name));
+            same.then(|| set.clone())
+        });
+        if let Some(set) = known {
+            return Ok(set);
         }
         let set = Arc::new(Templates::compile(sources, profile)?);
         let mut sets = self.lock();
         if sets.len() < MAX_SETS {
-            sets.insert(key, set.clone());
+            let names = sources.iter().map(|source| source.name.clone()).collect();
+            sets.push((profile, names, set.clone()));
         }
         Ok(set)
     }
@@ -117,6 +128,8 @@ fn address(chart: &Chart) -> usize {
 struct Source<'c> {
     /// `parent/charts/sub/templates/a.yaml`
     name: String,
+    /// Slashes in the name.
+    depth: usize,
     text: &'c [u8],
     /// The chart's data, `.`.
     data: usize,
@@ -126,7 +139,7 @@ struct Source<'c> {
     mode: hbs::Mode,
 }
 
-impl<'c> Source<'c> {
+impl Source<'_> {
     /// The name under which the file's text is known, `# Source:`.
     fn output_name(&self) -> &str {
         match self.mode {
@@ -166,11 +179,20 @@ pub(super) fn render(
     steps: &PostRenderers,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
+    let api_version = chart.metadata.api_version.as_str();
+    if input.profile == Profile::Helm43 && !matches!(api_version, "v1" | "v2") {
+        return Err(RenderError::ApiVersion(api_version.to_owned()));
+    }
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
-    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile)?;
-    values::validate(&ctx.heap, &prepared)?;
+    let (given, room) = (input.values, input.budget.memory);
+    let prepared =
+        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
+    values::validate(&ctx.heap, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
     let collected = collect(&mut ctx, &prepared, cache, input)?;
+    // What templates make from now on goes as soon as they have forgotten it.
+    ctx.heap.seal();
+    ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
     let set = cache.set(&collected.sources, input.profile)?;
     ctx.extend(State::new(input.lookups.clone(), set.clone()));
     let mut files = BTreeMap::new();
@@ -180,15 +202,19 @@ pub(super) fn render(
             files.insert(source.output_name().to_owned(), text);
         }
     }
+    // Values and output together would be more than either.
+    drop(ctx);
     finish(files, &prepared, steps, input.profile)
 }
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
-    let version = &input.capabilities.kube_version.version;
-    if constraint.is_empty() || values::compatible(constraint, version) {
+    let kube_version = &input.capabilities.kube_version;
+    let shown = kube_version.shown();
+    if constraint.is_empty() || values::compatible(constraint, shown, input.profile) {
         return Ok(());
     }
+    let version = &kube_version.version;
     Err(RenderError::KubeVersion { constraint: constraint.clone(), version: version.clone() })
 }
 
@@ -209,9 +235,10 @@ fn collect<'c>(
     };
     let root = typed_values(ctx, prepared.values, input.profile);
     add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
-    // One template may have been named twice (a chart by its name and by an alias).
+    // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
+    // last one counts, which the stable order puts first.
+    collected.sources.reverse();
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     collected.sources.dedup_by(|a, b| a.name == b.name);
     Ok(collected)
 }
@@ -282,8 +309,11 @@ fn add_sources<'c>(
     collected.scopes.push(Scope { data, base_path: format!("{path}/templates") });
     let library = node.chart.is_library();
     let lends = |name: &str| !library || crate::manifest::base_name(name).starts_with('_');
+    let depth = |name: &str| name.bytes().filter(|byte| *byte == b'/').count();
+    let above = depth(path) + 1;
     collected.sources.extend(node.chart.templates.iter().filter(|f| lends(&f.name)).map(|file| {
         Source {
+            depth: above + depth(&file.name),
             name: format!("{path}/{}", file.name),
             text: &file.data,
             data: scope,
@@ -316,14 +346,17 @@ fn run(
             _ => errors::execute(&source.name, &error, profile),
         }
     })?;
-    utf8(&without_no_value(output), &source.name)
+    utf8(without_no_value(output), &source.name)
 }
 
-fn utf8(text: &Str, file: &str) -> Result<String, RenderError> {
-    match gojson::utf8(text.as_bytes()) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) if file.ends_with(NOTES) => Ok(text.to_str_lossy().into_owned()),
-        Err(message) => {
+fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
+    match String::from_utf8(text) {
+        Ok(text) => Ok(text),
+        Err(error) if file.ends_with(NOTES) => {
+            Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
+        }
+        Err(error) => {
+            let message = gojson::utf8(error.as_bytes()).err().unwrap_or_default();
             Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
         }
     }
@@ -356,17 +389,21 @@ fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
 
 /// `parent/charts/sub`
 fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
-    parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name))
+    let Some(parent) = parent else { return node.name.clone() };
+    match (&node.parent_before_alias, parent.rsplit_once('/')) {
+        (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", node.name),
+        _ => format!("{parent}/charts/{}", node.name),
+    }
 }
 
 /// Parses the templates of all charts, as if every one took part.
 pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<(), RenderError> {
-    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0);
+    let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0_u64);
     let mut collected = Collected::default();
-    let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
+    let root =
+        Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
     every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     cache.set(&collected.sources, profile).map(|_| ())
 }
 

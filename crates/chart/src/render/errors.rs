@@ -3,7 +3,7 @@
 //! Helm takes Go's text apart again and puts it together in its own way; what
 //! people see depends on how that text can be cut, so the same cuts are made here.
 
-use catamaran_gotemplate::{Error, Place};
+use catamaran_gotemplate::{Error, FuncError, Place};
 
 use super::functions::{MARK_END, MARK_START};
 use crate::error::Position;
@@ -11,6 +11,12 @@ use crate::{Profile, RenderError};
 
 /// A file that does not parse: the position, and what follows the last `: `.
 pub(super) fn parse(file: &str, error: &Error) -> RenderError {
+    if error.kind().is_budget() {
+        return RenderError::Budget {
+            text: error.root_message().to_owned(),
+            at: position(file, error),
+        };
+    }
     let raw = error.to_string();
     let tokens: Vec<&str> = raw.split(": ").collect();
     let text = match tokens.as_slice() {
@@ -19,6 +25,12 @@ pub(super) fn parse(file: &str, error: &Error) -> RenderError {
         _ => format!("parse error in ({file}): {raw}"),
     };
     RenderError::Parse { text, at: position(file, error) }
+}
+
+/// Values that are too large before any template has run.
+pub(super) fn values(chart: &str, error: &FuncError) -> RenderError {
+    let at = Position { file: format!("{chart}/values.yaml"), line: 1, column: 0 };
+    RenderError::Budget { text: error.text().to_owned(), at }
 }
 
 /// A file that failed while it ran.
@@ -33,9 +45,33 @@ pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderErro
         None if profile == Profile::Helm43 => {
             (reformat(error).unwrap_or(raw), error.root_message().to_owned())
         }
-        None => (raw, error.root_message().to_owned()),
+        None => (words_of_helm_3(&raw), error.root_message().to_owned()),
     };
     RenderError::Execute { text, at, message }
+}
+
+/// Helm 3 has an older library of versions, which begins its errors with capitals.
+fn words_of_helm_3(text: &str) -> String {
+    let words = [
+        ("invalid semantic version", "Invalid Semantic Version"),
+        ("version segment starts with 0", "Version segment starts with 0"),
+    ];
+    let mut text = text.to_owned();
+    for (new, old) in words {
+        for function in ["semver", "semverCompare"] {
+            let calling = format!("error calling {function}: ");
+            text = text.replace(&format!("{calling}{new}"), &format!("{calling}{old}"));
+        }
+    }
+    // Nor did it quote the constraint.
+    let unquoted = text
+        .split_once("error calling semverCompare: improper constraint: \"")
+        .and_then(|(before, rest)| {
+            let (constraint, after) = rest.split_once('"')?;
+            let calling = "error calling semverCompare: improper constraint: ";
+            Some([before, calling, constraint, after].concat())
+        });
+    unquoted.unwrap_or(text)
 }
 
 fn position(file: &str, error: &Error) -> Position {

@@ -16,8 +16,7 @@ pub(super) struct Files(Vec<(Str, Arc<[u8]>)>);
 
 impl Files {
     pub(super) fn of(chart: &Chart) -> Self {
-        let share =
-            |file: &crate::File| (Str::from(file.name.as_str()), Arc::from(file.data.as_slice()));
+        let share = |file: &crate::File| (Str::from(file.name.as_str()), Arc::clone(&file.data));
         Self(chart.files.iter().map(share).collect())
     }
 
@@ -83,11 +82,14 @@ fn entries(ctx: &Ctx, files: &Value) -> Vec<(Str, Value)> {
 fn glob_files(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let pattern = args.first().and_then(Value::as_str).cloned().unwrap_or_default();
     let pattern = pattern.to_str_lossy();
+    ctx.meter.check_room(glob::cost(&pattern))?;
+    ctx.meter.charge_steps(pattern.len() as u64 * 8)?;
+    let pattern = glob::Glob::new(&pattern);
     let ty = ctx.heap.type_of(files).unwrap_or(Type::Named(&FILES_43));
     let found = ctx.heap.new_map_of(ty);
     for (name, data) in entries(ctx, files) {
-        ctx.meter.charge_steps((pattern.len() as u64).saturating_mul(name.len() as u64) / 8)?;
-        if glob::matches(&pattern, &name.to_str_lossy()) {
+        ctx.meter.charge_steps((pattern.size() as u64).saturating_mul(name.len() as u64) / 4)?;
+        if pattern.matches(&name.to_str_lossy()) {
             ctx.heap.set(found, name, data);
         }
     }
@@ -114,10 +116,21 @@ fn by_base_name(ctx: &mut Ctx, files: &Value, text: fn(&[u8]) -> Str) -> Result<
         let key = name.to_str_lossy();
         ctx.heap.set(map, base_name(&key), Value::String(text(&data)));
     }
-    let yaml = catamaran_yaml::to_string(&ctx.heap.view(&Value::Map(map)));
-    // Helm swallows errors of printing.
-    Ok(Value::from(yaml.unwrap_or_default().strip_suffix('\n').unwrap_or_default()))
+    let room = ctx.meter.bytes_left() / 2;
+    let mut yaml = match catamaran_yaml::to_string_within(&ctx.heap.view(&Value::Map(map)), room) {
+        Err(error) if error.kind() == catamaran_yaml::ErrorKind::Size => {
+            return ctx.meter.exhausted();
+        }
+        // Helm swallows errors of printing.
+        printed => printed.unwrap_or_default(),
+    };
+    yaml.pop();
+    ctx.meter.charge_bytes(yaml.len())?;
+    Ok(Value::from(yaml))
 }
+
+/// What a line takes besides its bytes, as a string of a list.
+const LINE_COST: usize = 72;
 
 fn lines(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let data = content(ctx, files, args);
@@ -126,6 +139,8 @@ fn lines(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncErro
         return Ok(Value::List(ctx.heap.new_strings(Vec::<Str>::new())));
     }
     let data = data.strip_suffix(b"\n").unwrap_or(&data);
+    let count = memchr::memchr_iter(b'\n', data).count() + 1;
+    ctx.meter.charge_bytes(count.saturating_mul(LINE_COST))?;
     let lines: Vec<Str> = data.split(|b| *b == b'\n').map(Str::from).collect();
     Ok(Value::List(ctx.heap.new_strings(lines)))
 }

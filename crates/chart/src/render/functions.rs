@@ -29,35 +29,36 @@ pub(super) struct State {
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
     templates: Option<Arc<Templates>>,
-    /// How deep things nest on the native stack: see [`State::descend`].
-    depth: usize,
+    /// What nests on the native stack takes of it, in KiB: see [`State::descend`].
+    stack: usize,
     /// The chart whose file is running, `parent/charts/sub`.
     chart: Str,
 }
 
-/// Blocks, partials and runs of Handlebars within one another, which nest on the native stack.
-const MAX_NATIVE_DEPTH: usize = 100;
+/// How much of the native stack Handlebars may take, in KiB as measured without optimisation:
+/// threads have 2 MiB, and functions that walk values need some of it too.
+const MAX_NATIVE_STACK: usize = 900;
 
 impl State {
     pub(super) fn new(lookups: Lookups, templates: Arc<Templates>) -> Self {
         Self { lookups, templates: Some(templates), ..Self::default() }
     }
 
-    /// Goes deeper in what nests on the native stack.
-    pub(super) fn descend(ctx: &mut Ctx, levels: usize) -> Result<(), FuncError> {
+    /// Goes deeper in what nests on the native stack, by so many KiB.
+    pub(super) fn descend(ctx: &mut Ctx, kib: usize) -> Result<(), FuncError> {
         let state = state(ctx)?;
-        if state.depth + levels > MAX_NATIVE_DEPTH {
+        if state.stack + kib > MAX_NATIVE_STACK {
             let text = "exceeded the limit of nested blocks, partials and includes of Handlebars";
             return Err(FuncError::too_deep(text));
         }
-        state.depth += levels;
+        state.stack += kib;
         Ok(())
     }
 
     /// Comes back up.
-    pub(super) fn ascend(ctx: &mut Ctx, levels: usize) {
+    pub(super) fn ascend(ctx: &mut Ctx, kib: usize) {
         if let Ok(state) = state(ctx) {
-            state.depth = state.depth.saturating_sub(levels);
+            state.stack = state.stack.saturating_sub(kib);
         }
     }
 
@@ -140,6 +141,7 @@ fn build(profile: Profile) -> Arc<Functions> {
         for name in SINCE_HELM_4 {
             functions.remove(name);
         }
+        functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
     }
     functions.extend([
         // Known to Sprig's family, but their texts are marked here.
@@ -160,6 +162,7 @@ fn text(args: &[Value], at: usize) -> Str {
 
 fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     let name = text(args, 0);
+    ctx.meter.charge_scan(name.len())?;
     let nested = state(ctx)?.includes.entry(name.clone()).or_default();
     if *nested > MAX_INCLUDES {
         return Err(FuncError::new(format!(
@@ -168,10 +171,10 @@ fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     }
     *nested += 1;
     let data = args.get(1).cloned().unwrap_or_default();
-    if let Some(templates) = state(ctx)?.templates.clone() {
-        if let Some(output) = templates.include_handlebars(ctx, &name, &data) {
-            return included(ctx, args, output).map(Call::Done);
-        }
+    if let Some(templates) = state(ctx)?.templates.clone()
+        && let Some(output) = templates.include_handlebars(ctx, &name, &data)
+    {
+        return included(ctx, args, output).map(Call::Done);
     }
     Ok(Call::Template { name, data, then: included })
 }
@@ -189,9 +192,16 @@ fn tpl(_: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     Ok(Call::Text { name: "gotpl", text: text(args, 0), data, then: tpl_done })
 }
 
-fn tpl_done(_: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<Value, FuncError> {
+fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<Value, FuncError> {
     match output {
-        Ok(output) => Ok(Value::String(without_no_value(output))),
+        Ok(output) => {
+            let bytes = output.as_bytes();
+            if memchr::memmem::find(bytes, b"<no value>").is_none() {
+                return Ok(Value::String(output));
+            }
+            ctx.meter.charge_bytes(bytes.len())?;
+            Ok(Value::string(without_no_value(bytes.to_vec())))
+        }
         Err(error) => {
             let quoted = fmt::quote(&text(args, 0));
             // A parse error inside the text that ran has the place of an execution in front.
@@ -209,23 +219,22 @@ fn tpl_done(_: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<V
 
 /// Go prints `<no value>` for what is missing; Helm cuts it out of every text,
 /// even where somebody wrote it on purpose.
-pub(super) fn without_no_value(text: Str) -> Str {
+pub(super) fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
     const MARK: &[u8] = b"<no value>";
-    let bytes = text.as_bytes();
-    if !bytes.windows(MARK.len()).any(|window| window == MARK) {
-        return text;
-    }
-    let mut kept = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, tail)) = rest.split_first() {
-        if let Some(after) = rest.strip_prefix(MARK) {
-            rest = after;
-        } else {
-            kept.push(*first);
-            rest = tail;
+    let Some(first) = memchr::memmem::find(&text, MARK) else { return text };
+    let (mut from, mut to) = (first, first);
+    while let Some(byte) = text.get(from).copied() {
+        if text.get(from..).is_some_and(|rest| rest.starts_with(MARK)) {
+            from += MARK.len();
+            continue;
         }
+        if let Some(place) = text.get_mut(to) {
+            *place = byte;
+        }
+        (from, to) = (from + 1, to + 1);
     }
-    kept.into()
+    text.truncate(to);
+    text
 }
 
 fn required(_: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {

@@ -1,11 +1,32 @@
 //! The globs of `.Files.Glob`: `*` inside one level, `**` across levels, `?`,
 //! `[a-c]`, `[!a]`, `{a,b}`.
 
-/// Whether a name matches. A pattern that is no glob matches every name, as in Helm.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    let Some(alternatives) = parse(pattern) else { return true };
-    let name: Vec<char> = name.chars().collect();
-    alternatives.iter().any(|tokens| run(tokens, &name))
+/// A pattern, ready to be matched.
+pub(super) struct Glob(Option<Vec<Vec<Token>>>);
+
+impl Glob {
+    /// A pattern that is no glob matches every name, as in Helm.
+    pub(super) fn new(pattern: &str) -> Self {
+        Self(parse(pattern))
+    }
+
+    /// Whether a name matches.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        let Some(alternatives) = &self.0 else { return true };
+        let name: Vec<char> = name.chars().collect();
+        alternatives.iter().any(|tokens| run(tokens, &name))
+    }
+
+    /// How much there is to match a name with.
+    pub(super) fn size(&self) -> usize {
+        self.0.iter().flatten().map(Vec::len).sum()
+    }
+}
+
+/// What [`Glob::new`] may take for a pattern, in bytes.
+pub(super) fn cost(pattern: &str) -> usize {
+    let alternatives = if pattern.contains('{') { MAX_ALTERNATIVES } else { 1 };
+    pattern.len().saturating_mul(alternatives * size_of::<Token>())
 }
 
 #[derive(Clone, Debug)]
@@ -174,7 +195,7 @@ mod tests {
             ("", "x", false),
         ];
         for (pattern, name, expected) in cases {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(Glob::new(pattern).matches(name), expected, "{pattern} {name}");
         }
     }
 }

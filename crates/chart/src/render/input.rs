@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
-use super::{Budget, Capabilities};
+use super::{Budget, Capabilities, RandomSeed};
 use crate::Profile;
 
 /// What a chart sees as `.Release`.
@@ -39,8 +39,8 @@ pub struct RenderInput<'a> {
     pub lookups: &'a Lookups,
     /// The time `now` tells, for the whole rendering.
     pub clock: SystemTime,
-    /// Where random values come from: the same seed, the same values.
-    pub seed: u64,
+    /// Where random values, passwords among them, come from: the same seed, the same values.
+    pub seed: RandomSeed,
     /// How far the rendering may go. A chart that goes beyond fails with
     /// [`crate::RenderError::Budget`]; it cannot hang or kill the process.
     pub budget: Budget,

@@ -9,12 +9,14 @@ mod glob;
 mod hbs;
 mod input;
 mod objects;
+mod seed;
 mod standalone;
 mod values_type;
 
-pub use capabilities::{Capabilities, KubeVersion};
-pub use catamaran_gotemplate::Budget;
+pub use capabilities::{ApiVersions, Capabilities, KubeVersion};
+pub use catamaran_gotemplate::{Budget, RandomSeed};
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
+pub use seed::fresh_seed;
 pub use standalone::standalone;
 
 use std::sync::Arc;

@@ -6,17 +6,30 @@
 /// How deep tables may nest; what values files may hold is less.
 const MAX_DEPTH: usize = catamaran_gotemplate::MAX_VALUE_DEPTH;
 /// Tables and values that may be looked at in all merging of one rendering.
-const MAX_STEPS: u64 = 20_000_000;
+const MAX_STEPS: u64 = 5_000_000;
 
 /// Counts depth and steps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Guard {
     depth: usize,
     steps: u64,
+    /// Bytes that all values may take.
+    room: usize,
     fault: Option<&'static str>,
 }
 
 impl Guard {
+    pub(crate) fn new(room: usize) -> Self {
+        Self { depth: 0, steps: 0, room, fault: None }
+    }
+
+    /// Looks at what all values take.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        if bytes > self.room {
+            self.fault = Some("there is too much in the values to merge");
+        }
+    }
+
     /// Goes one table deeper; false if merging has to stop.
     pub(crate) fn enter(&mut self) -> bool {
         self.spend();

@@ -1,6 +1,7 @@
 //! The values templates see: the user's over the parent's over the chart's.
 
 mod coalesce;
+mod defaults;
 mod dependencies;
 mod guard;
 mod schema;
@@ -11,11 +12,12 @@ mod tree;
 mod user;
 
 use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
-use catamaran_sprig::semver::{Constraint, Version};
+use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
+pub(crate) use defaults::Defaults;
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
@@ -32,7 +34,8 @@ pub fn coalesce(
     profile: Profile,
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
-    let prepared = prepare(&mut heap, chart, values, profile)?;
+    let (defaults, room) = (Defaults::of(chart), crate::Budget::default().memory);
+    let prepared = prepare(&mut heap, chart, &defaults, values, profile, room)?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -40,9 +43,13 @@ pub fn coalesce(
 }
 
 /// Whether a version meets a constraint; false where either is none.
-pub(crate) fn compatible(constraint: &str, version: &str) -> bool {
+pub(crate) fn compatible(constraint: &str, version: &str, profile: Profile) -> bool {
+    let edition = match profile {
+        Profile::Helm318 => Edition::Helm3,
+        Profile::Helm43 => Edition::Helm4,
+    };
     match (Constraint::parse(constraint), Version::parse(version)) {
-        (Ok(constraint), Ok(version)) => constraint.check(&version),
+        (Ok(constraint), Ok(version)) => constraint.check_in(&version, edition),
         _ => false,
     }
 }
@@ -54,18 +61,20 @@ pub(crate) struct Prepared<'c> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Processes dependencies and merges values, as Helm's install does.
+/// Processes dependencies and merges values, as Helm's install does; they may take `room` bytes.
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
+    defaults: &Defaults,
     values: &Map<String, Value>,
     profile: Profile,
+    room: usize,
 ) -> Result<Prepared<'c>, RenderError> {
     let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
-    let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
+    let mut root = Node::new(heap, chart, defaults, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
-    let guard = guard::Guard::default();
+    let guard = guard::Guard::new(room);
     let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
     coalescer.dependencies(&mut root, user).map_err(|coalesce::Mismatch(text)| {
         RenderError::Values(match profile {
@@ -79,9 +88,13 @@ pub(crate) fn prepare<'c>(
 }
 
 /// Checks the values of every chart that has a schema.
-pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), RenderError> {
+pub(crate) fn validate(
+    heap: &Heap,
+    prepared: &Prepared<'_>,
+    profile: Profile,
+) -> Result<(), RenderError> {
     let mut faults = String::new();
-    schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
+    schema::validate(heap, &prepared.root, prepared.values, profile, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 

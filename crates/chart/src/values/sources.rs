@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{merge, read_file, read_json, strvals};
+use super::strvals::{Mode, StrvalsError, set_line};
+use super::{merge, read_file, read_json};
 use crate::Profile;
 
 /// Where values come from, in Helm's order of the flags: later ones lie over earlier ones.
@@ -42,21 +43,21 @@ impl Sources {
             set_json(line, &mut values, profile)?;
         }
         let fault = |flag: &'static str| {
-            move |fault: strvals::StrvalsError| format!("failed parsing {flag} data: {fault}")
+            move |fault: StrvalsError| format!("failed parsing {flag} data: {fault}")
         };
         for line in &self.typed {
-            strvals::parse_into(line, &mut values).map_err(fault("--set"))?;
+            set_line(line, Mode::Typed, &mut values, profile).map_err(fault("--set"))?;
         }
         for line in &self.texts {
-            strvals::parse_into_text(line, &mut values).map_err(fault("--set-string"))?;
+            set_line(line, Mode::Text, &mut values, profile).map_err(fault("--set-string"))?;
         }
         let mut content = |path: &str| Ok(String::from_utf8_lossy(&read(path)?).into_owned());
         for line in &self.from_files {
-            let set = strvals::parse_into_files(line, &mut values, &mut content);
-            set.map_err(fault("--set-file"))?;
+            let mode = Mode::Files(&mut content);
+            set_line(line, mode, &mut values, profile).map_err(fault("--set-file"))?;
         }
         for line in &self.literals {
-            strvals::parse_into_literal(line, &mut values).map_err(fault("--set-literal"))?;
+            set_line(line, Mode::Literal, &mut values, profile).map_err(fault("--set-literal"))?;
         }
         Ok(values)
     }
@@ -70,6 +71,6 @@ fn set_json(line: &str, values: &mut Map<String, Value>, profile: Profile) -> Re
         merge(values, object);
         return Ok(());
     }
-    let result = strvals::parse_into_json(line, values);
+    let result = set_line(line, Mode::Json, values, profile);
     result.map_err(|_| format!("failed parsing --set-json data {line}"))
 }

@@ -58,6 +58,12 @@
     ("{{required \"needed\" Values.name}}", "{{required \"needed\" .Values.name}}"),
     ("{{b64enc (sha256sum Values.text)}}", "{{b64enc (sha256sum .Values.text)}}"),
     ("{{(upper Values.name)}}", "{{upper .Values.name}}"),
+    // fields of what a function gives
+    ("{{#with (fromYaml \"a: [1, 2]\")}}{{a}}{{/with}}", "{{(fromYaml \"a: [1, 2]\").a}}"),
+    ("{{#with (semver \"v1.2.3-rc.1\")}}{{Minor}} {{Original}}{{/with}}", "{{with semver \"v1.2.3-rc.1\"}}{{.Minor}} {{.Original}}{{end}}"),
+    ("{{#with (toDate \"2006-01-02\" \"2026-11-21\") as |day|}}{{day.Weekday}} {{day.Format \"Jan 2\"}}{{/with}}", "{{with toDate \"2006-01-02\" \"2026-11-21\"}}{{.Weekday}} {{.Format \"Jan 2\"}}{{end}}"),
+    ("{{#with (split \".\" \"a.b.c\")}}{{_1}}{{/with}}", "{{(split \".\" \"a.b.c\")._1}}"),
+    ("{{#with (genCA \"ca\" 365) as |ca|}}{{#with (genSignedCert \"w\" null (list \"w.local\") 365 ca)}}{{trunc 27 Cert}}{{/with}}{{/with}}", "{{$ca := genCA \"ca\" 365}}{{(genSignedCert \"w\" nil (list \"w.local\") 365 $ca).Cert | trunc 27}}"),
     // a function as a block: its body is the last argument
     ("{{#upper}}a{{Values.name}}{{/upper}}", "AWEB"),
     ("{{#nindent 2}}a: {{Values.name}}\nb{{/nindent}}", "{{nindent 2 (printf \"a: %s\\nb\" .Values.name)}}"),

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::post_renderer::PostRendererArgs;
-use crate::source::SourceArgs;
-use catamaran_chart::Profile;
+use catamaran_chart::{Budget, Profile};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum};
+
+use crate::post_renderer::PostRendererArgs;
+use crate::source::SourceArgs;
 
 /// Render a chart, as `helm template` does
 ///
@@ -68,6 +69,16 @@ pub(crate) struct TemplateArgs {
     /// The Helm to follow where Helm's versions differ: 4.3.1, or 3.18.6 as operators do
     #[arg(long, default_value = "4.3", help_heading = "Checks", value_parser = profiles())]
     pub profile: Profile,
+
+    /// How much a rendering may use, where the defaults are not right (docs/limits.md)
+    #[arg(
+        long,
+        value_name = "LIMITS",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Checks"
+    )]
+    pub render_limits: Budget,
 
     #[command(flatten)]
     pub source: SourceArgs,

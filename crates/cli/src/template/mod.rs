@@ -5,7 +5,6 @@ mod output;
 mod usage;
 mod values;
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,8 +13,8 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::render::standalone;
 use catamaran_chart::{
-    Budget, Capabilities, Chart, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts,
-    RenderError, RenderInput, Rendered,
+    Capabilities, Chart, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
+    RenderInput, Rendered, fresh_seed,
 };
 
 use crate::dependency;
@@ -81,8 +80,8 @@ fn template(
         profile,
         lookups: &Lookups::offline(),
         clock: SystemTime::now(),
-        seed: RandomState::new().build_hasher().finish(),
-        budget: Budget::default(),
+        seed: fresh_seed(),
+        budget: args.render_limits,
     });
     let rendered = rendered.map_err(|error| explain(&error, profile))?;
     warn(&rendered);
@@ -162,8 +161,7 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
-    let seed = RandomState::new().build_hasher().finish();
-    Ok(standalone("name-template", text, SystemTime::now(), seed)?)
+    Ok(standalone("name-template", text, SystemTime::now(), fresh_seed())?)
 }
 
 fn compile(args: &TemplateArgs, path: &Path) -> Result<Result<CompiledChart, RenderError>> {
@@ -209,7 +207,10 @@ fn check_name(name: &str, profile: Profile) -> Result<()> {
 fn explain(error: &RenderError, profile: Profile) -> anyhow::Error {
     let text = error.text(profile);
     match error {
-        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. } => {
+        RenderError::Values(_)
+        | RenderError::Schema(_)
+        | RenderError::ApiVersion(_)
+        | RenderError::Unsupported { .. } => {
             anyhow!(text)
         }
         _ => anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"),

@@ -407,8 +407,6 @@ const KEY_KIND: &[Atom] = &[
     ("\"bogus\"", "string"),
 ];
 const AES_TEXT: &[Atom] = &[
-    ("(encryptAES \"k\" \"text\")", "string"),
-    ("(encryptAES \"\" \"\")", "string"),
     ("\"30tEfhuJSVRhpG97XCuWgz2okj7L8vQ1s6V9zVUPeDQ=\"", "string"),
     ("\"AAAA\"", "string"),
     ("\"!\"", "string"),

@@ -185,7 +185,7 @@ impl Metadata {
         let version =
             dice.pick(&["0.1.0", "1.2.3-rc.1+b", "v2.0.0", "1.0", "1", "01.2.3", "x", "\"\""]);
         let version = if dice.chance(85) { "0.1.0" } else { version };
-        let api = if dice.chance(92) { "v2" } else { dice.pick(&["v1", "v3", "\"\"", "2", "v2 "]) };
+        let api = if dice.chance(92) { "v2" } else { dice.pick(&["v1", "v1", "\"\"", "2", "v2 "]) };
         self.text = format!("apiVersion: {api}\nname: {}\nversion: {version}\n", self.name);
         for line in [
             "kubeVersion: \">=1.20.0-0\"",

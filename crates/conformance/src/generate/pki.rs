@@ -8,7 +8,7 @@ use catamaran_chart::render::standalone;
 static FILES: LazyLock<[(&'static str, String); 3]> = LazyLock::new(|| {
     let make = |text: &str| {
         let clock = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        standalone("pki", text, clock, 1).unwrap_or_default()
+        standalone("pki", text, clock, 1_u64.into()).unwrap_or_default()
     };
     [
         ("pki/ec.pem", make("{{ genPrivateKey \"ecdsa\" }}")),

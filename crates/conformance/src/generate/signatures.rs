@@ -133,7 +133,7 @@ isAbs osIsAbs: Path -> Bool
 bcrypt: Str -> ! len (@) !! hasPrefix "$2a$10$" (@)
 htpasswd: Str Str -> ! len (@) !! (@) | splitList ":" | first
 derivePassword: Small PasswordKind Str Str Str -> Str
-encryptAES: Str Str -> ! decryptAES "k" (@) !! typeOf (@)
+encryptAES: Str Str -> ! len (@) !! typeOf (@)
 decryptAES: AesKey AesText -> Str
 buildCustomCert: CertText KeyText -> ! (@).Cert !! (@).Key | len !! (@) | typeOf
 genPrivateKey: KeyKind -> ! regexMatch "^-----BEGIN (EC |RSA |DSA )?PRIVATE KEY-----\n" (@) !! (@) | splitList "\n" | first

@@ -115,8 +115,11 @@ fn escaped(ctx: &mut Ctx, args: &[Value], escape: fn(&[u8]) -> Vec<u8>) -> Resul
         .iter()
         .map(|arg| if arg.is_nil() { "<no value>".into() } else { arg.clone() })
         .collect();
-    let text = fmt::print_all(&ctx.heap, &shown, ctx.meter.bytes_left(), true)?;
-    // The longest escape of one byte has six.
-    ctx.meter.charge_bytes(text.len().saturating_mul(6))?;
-    Ok(Value::string(escape(&text)))
+    let text = fmt::print_all(&ctx.heap, &shown, fmt::room(ctx), true)?;
+    // The longest escape of one byte has six; the printed text is there beside it.
+    ctx.meter.charge_scan(text.len())?;
+    ctx.meter.check_room(text.len().saturating_mul(8))?;
+    let text = escape(&text);
+    ctx.meter.charge_bytes(text.len())?;
+    Ok(Value::string(text))
 }

@@ -21,7 +21,7 @@ use print::Printer;
 
 /// Go's `fmt.Sprintf`.
 pub fn sprintf(ctx: &mut Ctx, format: &Str, args: &[Value]) -> Result<Str, FuncError> {
-    let printer = Printer::new(&ctx.heap, ctx.meter.bytes_left());
+    let printer = Printer::new(&ctx.heap, room(ctx));
     let mut format = printf::Format::new(printer, format.as_bytes(), args);
     format.run()?;
     let out = format.printer.w.out;
@@ -33,13 +33,13 @@ pub fn sprint(ctx: &mut Ctx, args: &[Value]) -> Result<Str, FuncError> {
     if let [Value::String(text)] = args {
         return Ok(text.clone());
     }
-    let out = print_all(&ctx.heap, args, ctx.meter.bytes_left(), false)?;
+    let out = print_all(&ctx.heap, args, room(ctx), false)?;
     finish(ctx, out)
 }
 
 /// Go's `fmt.Sprintln`: spaces between all, a newline behind.
 pub fn sprintln(ctx: &mut Ctx, args: &[Value]) -> Result<Str, FuncError> {
-    let mut printer = Printer::new(&ctx.heap, ctx.meter.bytes_left());
+    let mut printer = Printer::new(&ctx.heap, room(ctx));
     for (i, arg) in args.iter().enumerate() {
         if i > 0 {
             printer.w.push_str(" ");
@@ -49,6 +49,11 @@ pub fn sprintln(ctx: &mut Ctx, args: &[Value]) -> Result<Str, FuncError> {
     printer.w.push_str("\n");
     let out = printer.w.out;
     finish(ctx, out)
+}
+
+/// How long a printed text may be: it is there twice for a moment, as it grows and as a string.
+pub(crate) fn room(ctx: &Ctx) -> usize {
+    ctx.meter.bytes_left() / 2
 }
 
 fn finish(ctx: &mut Ctx, out: Vec<u8>) -> Result<Str, FuncError> {

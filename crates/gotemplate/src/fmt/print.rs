@@ -22,7 +22,14 @@ pub(super) struct Printer<'h> {
 /// What stands for every address.
 const ADDRESS: &[u8] = b"0xc000000000";
 
+/// Bytes that one byte may become: `\x00`, or `0x00 `.
+const LONGEST_ESCAPE: usize = 5;
+
 type Done = Result<(), FuncError>;
+
+fn too_long() -> FuncError {
+    FuncError::budget(crate::ErrorKind::Memory, "exceeded the memory limit while printing")
+}
 
 impl<'h> Printer<'h> {
     pub fn new(heap: &'h Heap, limit: usize) -> Self {
@@ -32,10 +39,16 @@ impl<'h> Printer<'h> {
     /// The buffer must stay within what the rendering may still use.
     pub fn check(&self) -> Done {
         if self.w.out.len() > self.limit {
-            return Err(FuncError::budget(
-                crate::ErrorKind::Memory,
-                "exceeded the memory limit while printing",
-            ));
+            return Err(too_long());
+        }
+        Ok(())
+    }
+
+    /// What `count` bytes become with escapes must have room, too, and be there twice for a moment.
+    fn check_escapes(&self, count: usize) -> Done {
+        let longest = count.saturating_mul(LONGEST_ESCAPE);
+        if longest > self.limit.saturating_sub(self.w.out.len()) {
+            return Err(too_long());
         }
         Ok(())
     }
@@ -137,7 +150,9 @@ impl<'h> Printer<'h> {
         if !self.erroring
             && !self.w.flags.sharp_v
             && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
-            && let Some(text) = object.text()
+            && let Some(text) = object
+                .text()
+                .or_else(|| (self.indirect && depth == 0).then(|| object.pointer_text()).flatten())
         {
             return self.text(value, text.as_bytes(), verb);
         }
@@ -229,6 +244,9 @@ impl<'h> Printer<'h> {
     }
 
     fn text(&mut self, value: &Value, text: &[u8], verb: char) -> Done {
+        if verb != 's' && (verb != 'v' || self.w.flags.sharp_v) {
+            self.check_escapes(text.len())?;
+        }
         match verb {
             'v' if self.w.flags.sharp_v => self.w.quoted(text),
             'v' | 's' => self.w.text(text),
@@ -241,6 +259,9 @@ impl<'h> Printer<'h> {
     }
 
     fn bytes(&mut self, bytes: &[u8], verb: char, type_name: &str) -> Done {
+        if matches!(verb, 'x' | 'X' | 'q') {
+            self.check_escapes(bytes.len())?;
+        }
         match verb {
             's' => self.w.text(bytes),
             'x' => self.w.hex_text(bytes, false),

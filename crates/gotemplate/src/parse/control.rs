@@ -75,6 +75,9 @@ impl<'t> Parser<'t> {
     }
 
     fn open(&mut self, kind: OpenKind) -> Result<(), Message> {
+        if self.tree.opens.len() >= super::MAX_BLOCKS {
+            return Err(format!("more than {} blocks in one another", super::MAX_BLOCKS));
+        }
         let vars = self.tree.vars.len();
         let outside = self.tree.builder.mark();
         let mut open = Open {

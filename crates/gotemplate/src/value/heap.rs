@@ -40,18 +40,50 @@ pub struct ListData {
 /// Values refer into the heap that made them; with another heap they show empty maps and lists.
 #[derive(Debug, Default)]
 pub struct Heap {
-    maps: Vec<MapData>,
-    lists: Vec<ListData>,
-    bytes: usize,
+    pub(super) maps: Vec<MapData>,
+    pub(super) lists: Vec<ListData>,
+    pub(super) bytes: usize,
+    /// How many maps and lists were there when the heap was sealed.
+    pub(super) sealed: (usize, usize),
+    pub(super) is_sealed: bool,
+    /// Places that may be used again.
+    pub(super) free_maps: Vec<usize>,
+    pub(super) free_lists: Vec<usize>,
 }
 
 static NO_MAP: MapData = MapData { ty: Type::MAP, entries: BTreeMap::new(), nil: true };
 static NO_LIST: ListData = ListData { ty: Type::LIST, items: Vec::new(), nil: true };
 
-/// What a map or list costs besides its entries, in bytes; a rough, fixed estimate.
+/// What a map or list costs besides its entries, in bytes.
 const CONTAINER_COST: usize = 64;
-/// What one map entry costs without its key's text, in bytes.
-const ENTRY_COST: usize = 64;
+/// What one node of a map's tree costs: it has room for eleven entries, however few there are.
+const NODE_COST: usize = 11 * (size_of::<Str>() + size_of::<Value>()) + 24;
+/// How many entries such a node has, but for the last one.
+const NODE_ENTRIES: usize = 7;
+/// What a key's text costs besides its bytes.
+const KEY_COST: usize = 16;
+
+/// What a map costs without the texts of its keys.
+pub(super) fn map_cost(map: &MapData) -> usize {
+    CONTAINER_COST + map.entries.len().div_ceil(NODE_ENTRIES) * NODE_COST
+}
+
+/// What a list costs.
+pub(super) fn list_cost(list: &ListData) -> usize {
+    CONTAINER_COST + list.items.capacity() * size_of::<Value>()
+}
+
+impl Map {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl List {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 impl Heap {
     /// An empty heap.
@@ -67,8 +99,25 @@ impl Heap {
     /// A new empty map of a given type, named ones included.
     pub fn new_map_of(&mut self, ty: Type) -> Map {
         self.bytes += CONTAINER_COST;
+        let data = MapData { ty, entries: BTreeMap::new(), nil: false };
+        if let Some(at) = self.free_maps.pop()
+            && let Some(place) = self.maps.get_mut(at)
+        {
+            *place = data;
+            return Map(u32::try_from(at).unwrap_or(u32::MAX));
+        }
         let map = Map(u32::try_from(self.maps.len()).unwrap_or(u32::MAX));
-        self.maps.push(MapData { ty, entries: BTreeMap::new(), nil: false });
+        self.maps.push(data);
+        map
+    }
+
+    /// A new `map[string]interface {}` of entries whose keys are shared with another map.
+    pub fn new_map_with(&mut self, entries: BTreeMap<Str, Value>) -> Map {
+        let map = self.new_map();
+        if let Some(data) = self.maps.get_mut(map.0 as usize) {
+            data.entries = entries;
+            self.bytes += map_cost(data) - CONTAINER_COST;
+        }
         map
     }
 
@@ -104,7 +153,13 @@ impl Heap {
     }
 
     fn push_list(&mut self, data: ListData) -> List {
-        self.bytes += CONTAINER_COST + data.items.len() * size_of::<Value>();
+        self.bytes += list_cost(&data);
+        if let Some(at) = self.free_lists.pop()
+            && let Some(place) = self.lists.get_mut(at)
+        {
+            *place = data;
+            return List(u32::try_from(at).unwrap_or(u32::MAX));
+        }
         let list = List(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
         self.lists.push(data);
         list
@@ -133,9 +188,12 @@ impl Heap {
     /// Sets a key; everyone who holds the map sees it.
     pub fn set(&mut self, map: Map, key: impl Into<Str>, value: impl Into<Value>) {
         let key = key.into();
-        self.bytes += ENTRY_COST + key.len();
-        if let Some(data) = self.maps.get_mut(map.0 as usize).filter(|data| !data.nil) {
-            data.entries.insert(key, value.into());
+        let length = key.len();
+        if let Some(data) = self.maps.get_mut(map.0 as usize).filter(|data| !data.nil)
+            && data.entries.insert(key, value.into()).is_none()
+        {
+            let opens_node = data.entries.len() % NODE_ENTRIES == 1;
+            self.bytes += KEY_COST + length + if opens_node { NODE_COST } else { 0 };
         }
     }
 
@@ -149,16 +207,25 @@ impl Heap {
         let data = self.map(map);
         let (ty, entries) = (data.ty, data.entries.clone());
         let copy = self.new_map_of(ty);
-        self.bytes += entries.len() * ENTRY_COST;
         if let Some(data) = self.maps.get_mut(copy.0 as usize) {
             data.entries = entries;
+            self.bytes += map_cost(data) - CONTAINER_COST;
         }
         copy
     }
 
-    /// Bytes that maps and lists have taken so far, roughly; strings are not in it.
+    /// Bytes that maps and lists take, by an estimate; strings other than keys are not in it.
     pub fn allocated(&self) -> usize {
         self.bytes
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    /// How many maps and lists there are.
+    pub(crate) fn containers(&self) -> usize {
+        self.maps.len() + self.lists.len()
     }
 
     /// The Go type of a value; `None` for nil.

@@ -3,12 +3,14 @@
 mod heap;
 mod object;
 mod plain;
+mod sweep;
 mod text;
 mod types;
 
 pub use heap::{Heap, List, ListData, Map, MapData};
 pub use object::{Object, TypedNil};
 pub use plain::{Seed, View};
+pub(crate) use sweep::Sweep;
 pub use text::Str;
 pub use types::{Kind, Method, MethodBody, NamedType, Type};
 

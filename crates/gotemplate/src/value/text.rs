@@ -32,6 +32,11 @@ impl Str {
         self.0.len()
     }
 
+    /// How many share the bytes.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// Whether there are no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

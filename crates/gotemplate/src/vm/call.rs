@@ -77,6 +77,7 @@ impl Machine<'_> {
         if has_final {
             self.check(base + args, func.param(args).unwrap_or(Type::Any))?;
         }
+        self.charge_arguments(base)?;
         let values = self.stack.get(base..).unwrap_or_default();
         let result = match func.body {
             Body::Plain(body) => body(self.ctx, values),
@@ -94,8 +95,24 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling(func.name, cmd, error))?;
         self.push_result(value);
-        self.ctx.meter.check_memory(self.ctx.heap.allocated())?;
+        self.account()?;
         Ok(Flow::Next)
+    }
+
+    /// Every function may look at its texts once; what does more charges for it.
+    pub(super) fn charge_arguments(&mut self, base: usize) -> Result<(), FuncError> {
+        let length = |value: &Value| match value {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let values = self.stack.get(base..).unwrap_or_default();
+        let bytes: usize = values.iter().map(length).sum();
+        if bytes < LOOKED_AT_PER_STEP {
+            Ok(())
+        } else {
+            self.ctx.meter.charge_steps((bytes / LOOKED_AT_PER_STEP) as u64)
+        }
     }
 
     /// The builtin `call`: the first argument is the function.
@@ -107,6 +124,7 @@ impl Machine<'_> {
         cmd: NodeId,
     ) -> Result<(), FuncError> {
         let base = self.arrange(args, has_final);
+        self.charge_arguments(base)?;
         let values = self.stack.get(base..).unwrap_or_default();
         let name = &match values.first() {
             // A callee from the pipeline has no source; Go names its value.
@@ -131,7 +149,7 @@ impl Machine<'_> {
         self.truncate(base);
         let value = result.map_err(|error| self.calling("call", cmd, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 
     /// Starts the template a function asks for.
@@ -171,6 +189,7 @@ impl Machine<'_> {
                     Ok(parsed) => {
                         let (overlay, count) = Overlay::new(outer.as_ref(), &parsed, self.set);
                         self.ctx.meter.charge_steps(count as u64)?;
+                        self.ctx.meter.charge_bytes(overlay.size())?;
                         Ok((Arc::clone(&parsed.main), Some(Arc::new(overlay))))
                     }
                     Err(error) => Err(error),
@@ -194,6 +213,9 @@ impl Machine<'_> {
         Ok(Flow::Next)
     }
 }
+
+/// Bytes that are compared or searched in the time of one step.
+const LOOKED_AT_PER_STEP: usize = 32;
 
 /// The checks of `call`, whose texts differ from those of a direct call.
 fn check_value_args(

@@ -48,6 +48,8 @@ impl Machine<'_> {
             let result = (method.call)(self.ctx, receiver, &[]);
             let value = result.map_err(|error| self.calling(method.name, owner, error))?;
             let iface = value.is_nil();
+            // Reading a field makes nothing that is worth sweeping for.
+            self.check_memory()?;
             return Ok((value, iface));
         }
         match receiver {
@@ -157,7 +159,7 @@ impl Machine<'_> {
     pub(crate) fn method_literal(
         &mut self,
         index: usize,
-        literal: Option<&Literal>,
+        literal: Option<&Literal<'_>>,
     ) -> Result<(), FuncError> {
         let ty = self.method_param(index);
         match literal {
@@ -187,12 +189,13 @@ impl Machine<'_> {
             let ty = method.params.get(args).copied().or(method.variadic).unwrap_or(Type::Any);
             self.check(base + args, ty)?;
         }
+        self.charge_arguments(base)?;
         let args = self.stack.get(base..).unwrap_or_default();
         let result = (method.call)(self.ctx, &receiver, args);
         self.truncate(base);
         let value = result.map_err(|error| self.calling(&name.to_str_lossy(), owner, error))?;
         self.push_result(value);
-        Ok(())
+        self.account()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine. All its stacks are on the heap, however deep templates nest.
 
+mod account;
 mod call;
 mod field;
 mod range;
@@ -38,6 +39,10 @@ pub(crate) struct Machine<'a> {
     iters: Vec<Iter>,
     methods: Vec<(&'static Method, Value)>,
     out: Vec<u8>,
+    /// Entries of maps that are being ranged over.
+    ranged: usize,
+    /// Nobody else holds values made since the heap was sealed.
+    alone: bool,
 }
 
 /// A running template.
@@ -89,14 +94,22 @@ impl<'a> Machine<'a> {
             iters: Vec::new(),
             methods: Vec::new(),
             out: Vec::new(),
+            ranged: 0,
+            alone: false,
         }
     }
 
-    pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Str, Error> {
+    /// Nobody else holds values that were made since the heap was sealed.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Vec<u8>, Error> {
         self.enter(template, data, None, 0, None);
         loop {
             match self.run() {
-                Ok(()) => return Ok(self.out.into()),
+                Ok(()) => return Ok(self.out),
                 Err(error) => self.unwind(error)?,
             }
         }
@@ -145,7 +158,8 @@ impl<'a> Machine<'a> {
         found.map(Arc::clone)
     }
 
-    fn check_depth(&self) -> Result<(), FuncError> {
+    fn check_depth(&mut self) -> Result<(), FuncError> {
+        self.account()?;
         let limit = self.ctx.meter.budget().depth;
         if self.frames.len() >= limit {
             let text = format!("exceeded the limit of {limit} nested templates");
@@ -190,9 +204,13 @@ impl<'a> Machine<'a> {
     fn finish(&mut self) -> Result<Flow, FuncError> {
         let Some(frame) = self.leave() else { return Ok(Flow::Done) };
         if let Some(capture) = frame.capture {
-            let output = self.out.split_off(capture.out.min(self.out.len()));
+            let start = capture.out.min(self.out.len());
+            let output = self.out.get(start..).unwrap_or_default();
             self.ctx.meter.charge_bytes(output.len())?;
-            self.resume(&capture, Ok(output.into()))?;
+            let output = Str::from(output);
+            self.out.truncate(start);
+            self.resume(&capture, Ok(output))?;
+            self.account()?;
         }
         Ok(if self.frames.is_empty() { Flow::Done } else { Flow::Switch })
     }
@@ -213,6 +231,7 @@ impl<'a> Machine<'a> {
             self.out.truncate(capture.out);
             self.truncate(capture.stack);
             self.iters.truncate(capture.iters);
+            self.ranged = self.iters.iter().map(Iter::held).sum();
             self.methods.truncate(capture.methods);
             // Nobody may catch a used-up budget; and each level around an endless error would copy
             // all of it once more.

@@ -28,6 +28,7 @@ pub(super) enum Iter {
     /// A map as it was when the range began, in the order of its keys.
     Entries {
         entries: std::vec::IntoIter<(Value, Value)>,
+        count: usize,
         iface: bool,
     },
 }
@@ -56,6 +57,28 @@ impl Iter {
         Self::Numbers { next: 0, end: end.into(), make }
     }
 
+    /// Entries that are held for it.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Self::Entries { count, .. } => *count,
+            _ => 0,
+        }
+    }
+
+    /// Calls back with every value that is still to come.
+    pub(super) fn each(&self, mut found: impl FnMut(&Value)) {
+        match self {
+            Self::List { list, .. } => found(&Value::List(*list)),
+            Self::Entries { entries, .. } => {
+                for (key, value) in entries.as_slice() {
+                    found(key);
+                    found(value);
+                }
+            }
+            Self::Numbers { .. } | Self::Bytes { .. } => {}
+        }
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Numbers { next, end, .. } => next >= end,
@@ -79,14 +102,17 @@ impl Machine<'_> {
             let behind = " to iterate over more than one variable";
             return Err(self.cannot_range(&value, "can't use ", behind));
         }
-        if let Iter::Entries { entries, .. } = &iter {
-            // They were copied.
-            self.ctx.meter.charge_steps(entries.len() as u64)?;
-        }
+        let held = iter.held();
         if iter.is_empty() {
             return Ok(Flow::Jump(to));
         }
         self.iters.push(iter);
+        if held > 0 {
+            // They were copied.
+            self.ranged += held;
+            self.ctx.meter.charge_steps(held as u64)?;
+            self.account()?;
+        }
         Ok(Flow::Next)
     }
 
@@ -119,12 +145,12 @@ impl Machine<'_> {
                 let copy =
                     |(key, value): (&crate::Str, &Value)| (key.clone().into(), value.clone());
                 let entries: Vec<_> = data.entries.iter().map(copy).collect();
-                Iter::Entries { entries: entries.into_iter(), iface }
+                Iter::Entries { count: entries.len(), entries: entries.into_iter(), iface }
             }
             Value::Object(object) => {
                 let entries = object.entries(&mut self.ctx.heap)?;
                 let iface = object.go_type().underlying.elem() == Some(Type::Any);
-                Iter::Entries { entries: entries.into_iter(), iface }
+                Iter::Entries { count: entries.len(), entries: entries.into_iter(), iface }
             }
             _ => return None,
         })
@@ -138,7 +164,7 @@ impl Machine<'_> {
         to: usize,
     ) -> Flow {
         let Some((index, value, iface)) = self.advance() else {
-            self.iters.pop();
+            self.end_range();
             return Flow::Jump(to);
         };
         if let Some(slot) = key {
@@ -149,6 +175,11 @@ impl Machine<'_> {
         }
         self.set_var(dot, value, iface);
         Flow::Next
+    }
+
+    pub(super) fn end_range(&mut self) {
+        let held = self.iters.pop().map_or(0, |iter| iter.held());
+        self.ranged = self.ranged.saturating_sub(held);
     }
 
     fn advance(&mut self) -> Option<(Value, Value, bool)> {
@@ -170,7 +201,7 @@ impl Machine<'_> {
                 *next += 1;
                 Some((index, Value::Uint8(byte), false))
             }
-            Iter::Entries { entries, iface } => {
+            Iter::Entries { entries, iface, .. } => {
                 let (key, value) = entries.next()?;
                 Some((key, value, *iface))
             }

@@ -6,6 +6,9 @@ use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
 use crate::value::{Str, Value};
 
+/// Shorter names are looked up within a step.
+const LONG_NAME: usize = 256;
+
 impl Machine<'_> {
     pub(super) fn step(&mut self, op: &Op) -> Result<Flow, FuncError> {
         match op {
@@ -22,6 +25,7 @@ impl Machine<'_> {
             Op::NilInterface => self.push(Value::Nil, true),
             Op::Field { name, owner } => {
                 let (receiver, iface) = self.pop();
+                self.charge_name(name)?;
                 let (value, iface) = self.field(&receiver, iface, name, *owner)?;
                 self.push(value, iface);
             }
@@ -31,7 +35,7 @@ impl Machine<'_> {
                 }
             }
             Op::MethodLiteral { index, literal } => {
-                self.method_literal(*index, literal.as_ref())?;
+                self.method_literal(*index, literal.as_deref())?;
             }
             Op::MethodCheck(index) => {
                 let ty = self.method_param(*index);
@@ -86,9 +90,7 @@ impl Machine<'_> {
             Op::RangeNext { dot, key, item, to } => {
                 return Ok(self.range_next(*dot, *key, *item, *to));
             }
-            Op::RangeEnd => {
-                self.iters.pop();
-            }
+            Op::RangeEnd => self.end_range(),
             Op::CheckTemplate(name) => self.check_template(name)?,
             Op::Template(name) => return self.template(name),
             Op::Fail(message) => return Err(FuncError::new(message.clone())),
@@ -143,7 +145,13 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Names in the source are as long as their author likes.
+    fn charge_name(&mut self, name: &Str) -> Result<(), FuncError> {
+        if name.len() < LONG_NAME { Ok(()) } else { self.ctx.meter.charge_scan(name.len()) }
+    }
+
     fn check_template(&mut self, name: &Str) -> Result<(), FuncError> {
+        self.charge_name(name)?;
         if self.lookup(name).is_none() {
             return Err(FuncError::new(format!("template {} not defined", quote(name))));
         }

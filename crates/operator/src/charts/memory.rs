@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use catamaran_chart::{RandomSeed, fresh_seed};
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
@@ -19,7 +20,7 @@ use crate::manager::queue::Key;
 pub(super) struct Memory {
     releases: HashMap<Key, Remembered>,
     /// Seeds of renderings: random values stay the same from one rendering to the next.
-    seeds: HashMap<Key, u64>,
+    seeds: HashMap<Key, RandomSeed>,
 }
 
 /// A release as we left it.
@@ -70,8 +71,8 @@ impl Memory {
         self.releases.remove(key);
     }
 
-    pub fn seed(&mut self, key: &Key, fresh: impl FnOnce() -> u64) -> u64 {
-        *self.seeds.entry(key.clone()).or_insert_with(fresh)
+    pub fn seed(&mut self, key: &Key) -> RandomSeed {
+        *self.seeds.entry(key.clone()).or_insert_with(fresh_seed)
     }
 
     pub fn get_mut(&mut self, key: &Key) -> Option<&mut Remembered> {

@@ -13,7 +13,7 @@ mod report;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use catamaran_chart::CompiledChart;
+use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_release::Driver;
@@ -38,6 +38,7 @@ pub(crate) struct ChartController {
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
     overrides: Overrides,
+    render_limits: Budget,
     memory: Mutex<Memory>,
 }
 
@@ -53,6 +54,7 @@ impl ChartController {
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             overrides: watch.overrides.clone(),
+            render_limits: hub.render_limits,
             memory: Mutex::default(),
         }
     }

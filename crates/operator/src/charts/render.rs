@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use catamaran_chart::{
-    Budget, Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput,
-    Rendered,
+    Capabilities, KubeVersion, Lookups, Profile, RandomSeed, ReleaseFacts, RenderError,
+    RenderInput, Rendered, fresh_seed,
 };
 use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
 use kube::core::DynamicObject;
@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::ChartController;
 use super::lookup::{self, LookupError};
-use crate::client::fresh;
 use crate::manager::queue::Key;
 
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
@@ -84,6 +83,7 @@ impl ChartController {
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, facts) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
+            let budget = self.render_limits;
             // Rendering is pure computing: it must not hold up the tasks that talk to the network.
             let rendering = tokio::task::spawn_blocking(move || {
                 chart.render(&RenderInput {
@@ -94,7 +94,7 @@ impl ChartController {
                     lookups: &known,
                     clock,
                     seed,
-                    budget: Budget::default(),
+                    budget,
                 })
             });
             match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
@@ -112,11 +112,7 @@ impl ChartController {
 }
 
 fn capabilities(server: &ServerCapabilities) -> Capabilities {
-    let version = KubeVersion {
-        version: server.git_version.clone(),
-        major: server.major.clone(),
-        minor: server.minor.clone(),
-    };
+    let version = KubeVersion::of_cluster(&server.git_version, &server.major, &server.minor);
     Capabilities::of_cluster(version, server.api_versions.iter().cloned())
 }
 
@@ -125,7 +121,7 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
 pub(super) struct Draw {
     clock: SystemTime,
     /// Not to be guessed: random values of charts are passwords.
-    seed: u64,
+    seed: RandomSeed,
 }
 
 impl Draw {
@@ -133,7 +129,7 @@ impl Draw {
     pub fn another() -> Self {
         // A year ahead: a chart that prints the year prints another one.
         let clock = SystemTime::now() + Duration::from_hours(24 * 366);
-        Self { clock, seed: fresh() }
+        Self { clock, seed: fresh_seed() }
     }
 }
 
@@ -141,7 +137,7 @@ impl ChartController {
     /// What renderings for this resource draw: the same random values as long as the operator runs.
     pub(super) fn draw(&self, key: &Key) -> Draw {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        Draw { clock: SystemTime::now(), seed: memory.seed(key, fresh) }
+        Draw { clock: SystemTime::now(), seed: memory.seed(key) }
     }
 }
 

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_chart::Budget;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
 use kube::Client;
@@ -69,6 +70,8 @@ pub(crate) struct Hub {
     pub client: Client,
     pub mapper: Mapper,
     pub dependents: Arc<Dependents>,
+    /// How much a rendering may use.
+    pub render_limits: Budget,
 }
 
 type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
@@ -230,7 +233,13 @@ impl Running {
         };
         let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
         let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index));
-        let hub = Hub { operator, client: client.clone(), mapper: mapper.clone(), dependents };
+        let hub = Hub {
+            operator,
+            client: client.clone(),
+            mapper: mapper.clone(),
+            dependents,
+            render_limits: options.render_limits,
+        };
         let mut native: Vec<Registered> = reconcilers;
         let controllers: Vec<_> =
             watches.iter().map(|watch| hub.controller(watch, &mut native)).collect();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use catamaran_chart::render::standalone;
+use catamaran_chart::render::{fresh_seed, standalone};
 use catamaran_chart::values::{merge, strvals};
 use clap::ValueEnum;
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ impl Overrides {
                 format!("failed to expand override values: {key:?} must be a scalar, not a list or a map")
             })?;
             let text = expand(&text, &environment);
-            let text = standalone("overrideValues", &text, SystemTime::now(), 0)
+            let text = standalone("overrideValues", &text, SystemTime::now(), fresh_seed())
                 .map_err(|error| format!("failed to expand override values: {key:?}: {error}"))?;
             let parse = match types {
                 OverrideTypes::Typed => strvals::parse_into,

@@ -29,20 +29,19 @@ pub fn list(path: &Path) -> Result<String, RepositoryError> {
         let status = status(&charts, dependency, &chart).to_owned();
         rows.push([name.clone(), version.clone(), repository.clone(), status]);
     }
-    let mut text = table(&rows);
-    text.push('\n');
+    let mut lines = vec![table(&rows), "\n".to_owned()];
     for path in sorted(&charts) {
         if !path.is_dir() && path.extension().is_none_or(|extension| extension != "tgz") {
             continue;
         }
         let shown = path.display().to_string();
         match Chart::load(&path) {
-            Err(_) => text += &format!("WARNING: {shown:?} is not a chart.\n"),
+            Err(_) => lines.push(format!("WARNING: {shown:?} is not a chart.\n")),
             Ok(chart) if wanted.iter().any(|dependency| dependency.name == chart.name()) => {}
-            Ok(_) => text += &format!("WARNING: {shown:?} is not in Chart.yaml.\n"),
+            Ok(_) => lines.push(format!("WARNING: {shown:?} is not in Chart.yaml.\n")),
         }
     }
-    Ok(text)
+    Ok(lines.concat())
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {

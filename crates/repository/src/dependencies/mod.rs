@@ -244,7 +244,7 @@ impl<'a> Dependencies<'a> {
         for entry in entries {
             let is_same =
                 |other: &&Entry| other.url.trim_end_matches('/') == entry.url.trim_end_matches('/');
-            match unique.iter().position(|other| is_same(other)) {
+            match unique.iter().position(is_same) {
                 Some(at) => unique.splice(at..=at, [entry]).for_each(drop),
                 None => unique.push(entry),
             }

@@ -64,7 +64,7 @@ fn add(
     }
     for (name, files) in children {
         let Some(files) = unpacked(&name, files)? else { continue };
-        let pairs = files.iter().map(|file| (file.name.clone(), file.data.clone()));
+        let pairs = files.iter().map(|file| (file.name.clone(), file.data.to_vec()));
         let child = Chart::from_files(pairs)?;
         add(tar, files, &child, &format!("{base}/charts/"), now)?;
     }

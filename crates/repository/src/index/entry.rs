@@ -9,15 +9,9 @@ use super::ChartVersion;
 const DECODING: &str = "error unmarshaling JSON: while decoding JSON: ";
 
 /// Why Helm would leave the entry out.
-fn fault(metadata: Result<Metadata, LoadError>) -> Option<String> {
-    let checked = metadata.and_then(|mut metadata| {
-        if metadata.api_version.is_empty() {
-            "v1".clone_into(&mut metadata.api_version);
-        }
-        metadata.validate()
-    });
+fn fault(checked: Result<(), LoadError>) -> Option<String> {
     match checked {
-        Ok(()) | Err(LoadError::ApiVersion(_)) => None,
+        Ok(()) => None,
         // Some servers lose the alias.
         Err(LoadError::Invalid(why))
             if why.starts_with("more than one dependency with name or alias") =>
@@ -38,12 +32,8 @@ pub(super) fn read(
         nested(object, "maintainers", &["name", "email", "url"])?;
         nested(object, "dependencies", &DEPENDENCY)?;
     }
-    let metadata = match Metadata::from_object(object) {
-        Err(LoadError::File { message, .. }) => {
-            return Err(message.trim_start_matches(DECODING).to_owned());
-        }
-        metadata => metadata,
-    };
+    let (metadata, checked) = Metadata::from_object(object)
+        .map_err(|text| text.trim_start_matches(DECODING).to_owned())?;
     let get = |name: &str| {
         object.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null())
     };
@@ -69,8 +59,8 @@ pub(super) fn read(
     for name in ["checksum", "engine", "tillerVersion", "url"] {
         text(name)?;
     }
-    let version = metadata.as_ref().map_or_else(|_| text("version"), |m| Ok(m.version.clone()))?;
-    Ok((ChartVersion { version, urls, digest: text("digest")? }, fault(metadata)))
+    let digest = text("digest")?;
+    Ok((ChartVersion { version: metadata.version, urls, digest }, fault(checked)))
 }
 
 /// The fields of an entry, in lower case.
@@ -132,7 +122,7 @@ fn scalar(value: &Value, name: &str) -> Result<String, String> {
 pub(super) fn time(value: &Value, field: &str) -> Result<(), String> {
     match value {
         Value::Null => Ok(()),
-        Value::String(text) => catamaran_sprig::check_rfc3339(text),
+        Value::String(text) => catamaran_sprig::check_time("2006-01-02T15:04:05Z07:00", text),
         other => Err(wrong(other, field, "time.Time")),
     }
 }

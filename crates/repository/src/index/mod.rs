@@ -18,6 +18,8 @@ use read::{Skipped, Top};
 
 /// The largest index that is read: 100 MiB. Large public ones have 25.
 pub const MAX_BYTES: u64 = 100 << 20;
+/// What one may take while it is read, in bytes. One of 50 MB takes half of it.
+const MAX_ROOM: usize = 1 << 30;
 
 /// The charts of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +69,8 @@ impl Index {
         } else {
             let shape =
                 |error: catamaran_yaml::Error| IndexError::Shape(go_text(&error.to_string()));
-            let yaml = Deserializer::new(text, Numbers::Exact).map_err(shape)?.strict();
+            let yaml =
+                Deserializer::within(text, Numbers::Exact, MAX_ROOM).map_err(shape)?.strict();
             yaml.deserialize_map(Top { strict: true, place }).map_err(shape)?
         };
         if !raw.has_api_version {

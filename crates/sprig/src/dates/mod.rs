@@ -10,15 +10,15 @@ pub(crate) use time::{TIME, Time};
 use catamaran_gotemplate::{Ctx, FuncError, Str, Value};
 use jiff::tz::TimeZone;
 
-use crate::args::{Outcome, any, chars, string, text};
+use crate::args::{Outcome, announce, any, chars, string, text};
 use crate::durations;
 
-/// Whether a text is a time as JSON has it (RFC 3339).
+/// Whether a text is a time in one of Go's layouts.
 ///
 /// # Errors
 /// It is none; Go's text.
-pub fn check_rfc3339(text: &str) -> Result<(), String> {
-    parse::parse("2006-01-02T15:04:05Z07:00", text).map(|_| ())
+pub fn check_time(layout: &str, text: &str) -> Result<(), String> {
+    parse::parse(layout, text).map(|_| ())
 }
 
 items! {
@@ -57,12 +57,16 @@ items! {
     /// A time from a text in a layout; the year 1 if it is none.
     sprig "LAYOUT TEXT -> time",
         r#"{{ (toDate "2006-01-02" "2026-11-21").Weekday }}"# => "Saturday";
-    "toDate"(String, String) => |_, args| {
+    "toDate"(String, String) => |ctx, args| {
+        charge_reading(ctx, args)?;
         Ok(Value::object(read(text(args, 0), text(args, 1)).unwrap_or_else(|_| Time::zero())))
     };
     /// As `toDate`; what is no time ends the rendering.
     sprig "LAYOUT TEXT -> time", r#"{{ (mustToDate "2006-01-02" "2026-11-21").YearDay }}"# => "325";
-    "mustToDate"(String, String) => |_, args| read(text(args, 0), text(args, 1)).map(Value::object).map_err(FuncError::new);
+    "mustToDate"(String, String) => |ctx, args| {
+        charge_reading(ctx, args)?;
+        read(text(args, 0), text(args, 1)).map(Value::object).map_err(FuncError::new)
+    };
     /// A time as the text of the whole seconds since 1970.
     sprig "TIME -> string",
         r#"{{ mustToDate "2006-01-02 MST" "2026-11-21 UTC" | unixEpoch }}"# => "1795219200";
@@ -88,7 +92,9 @@ fn from_value(ctx: &Ctx, value: &Value) -> Time {
 
 fn in_zone(ctx: &mut Ctx, format: &str, value: &Value, zone: &str) -> Outcome {
     let time = from_value(ctx, value).in_zone(find_zone(zone));
-    ctx.meter.charge_bytes(format.len().saturating_mul(4))?;
+    // One digit of a layout becomes two, or a name of nine letters of three.
+    announce(ctx, format.len().saturating_mul(4))?;
+    ctx.meter.charge_steps(format.len() as u64 * 20 + 100)?;
     string(ctx, layout::format(&time, format))
 }
 
@@ -99,6 +105,13 @@ fn find_zone(name: &str) -> TimeZone {
         "Local" => TimeZone::system(),
         name => TimeZone::get(name).unwrap_or(TimeZone::UTC),
     }
+}
+
+/// Reading goes through layout and text piece by piece; its errors quote both.
+fn charge_reading(ctx: &mut Ctx, args: &[Value]) -> Result<(), FuncError> {
+    let length = text(args, 0).len().saturating_add(text(args, 1).len());
+    announce(ctx, length.saturating_mul(8))?;
+    ctx.meter.charge_steps(length as u64 * 20 + 100)
 }
 
 fn moved(time: &Value, by: i64) -> Value {

@@ -4,8 +4,8 @@ use catamaran_gotemplate::{Ctx, MAX_VALUE_DEPTH, Str, Value};
 
 /// Reads one value, and nothing behind it.
 pub(super) fn read(ctx: &mut Ctx, text: &[u8]) -> Result<Value, String> {
-    if ctx.meter.charge_bytes(text.len().saturating_mul(4)).is_err() {
-        // The next charge ends the rendering.
+    if ctx.meter.charge_bytes(text.len().saturating_mul(2)).is_err() {
+        // Whoever made it looks at the budget next.
         return Err("exceeded the memory limit".into());
     }
     let mut reader = Reader { ctx, text, at: 0 };
@@ -65,6 +65,9 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Outcome<Value> {
+        if self.ctx.check_memory().is_err() {
+            return Err("exceeded the memory limit".into());
+        }
         let Some(byte) = self.next_token() else { return end() };
         match byte {
             b'{' | b'[' if depth >= MAX_VALUE_DEPTH => Err("exceeded max depth".into()),

@@ -37,6 +37,14 @@ impl Names {
     /// Reads two lists of strings.
     pub fn read(ctx: &mut Ctx, addresses: &Value, dns: &Value) -> Result<Self, FuncError> {
         let mut names = Self::default();
+        let length = |ctx: &Ctx, list: &Value| {
+            let items = list.as_list().map_or(&[][..], |list| ctx.heap.items(list));
+            items.iter().filter_map(Value::as_str).map(|name| name.len() + 64).sum::<usize>()
+        };
+        let total = length(ctx, addresses).saturating_add(length(ctx, dns));
+        // Each layer of a certificate copies them once more.
+        ctx.meter.check_room(total.saturating_mul(8))?;
+        ctx.meter.charge_scan(total.saturating_mul(16))?;
         for item in crate::args::try_items(ctx, addresses)?.unwrap_or_default() {
             let text = text_of(ctx, &item, "error parsing ip")?;
             let address = text.as_str().and_then(|text| text.parse::<IpAddr>().ok());

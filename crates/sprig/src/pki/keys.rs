@@ -35,29 +35,28 @@ pub(super) struct PublicKey {
     pub key: Vec<u8>,
 }
 
-/// What keys cost to make, in steps (bcrypt at cost 10 is 2 millions).
-const RSA_2048_STEPS: u64 = 3_000_000;
-const RSA_4096_STEPS: u64 = 10_000_000;
-const DSA_STEPS: u64 = 10_000_000;
+/// What keys cost to make, in hundredths of the first (measured).
+const RSA_2048: u32 = 100;
+const RSA_4096: u32 = 1300;
+const DSA: u32 = 500;
+/// What a key on a curve costs to make and to sign with, in steps.
 const CURVE_STEPS: u64 = 50_000;
 
 impl PrivateKey {
     /// The key that certificates get when none is given: RSA of 2048 bits.
     pub fn for_certificate(ctx: &mut Ctx) -> Result<Self, FuncError> {
-        ctx.meter.charge_steps(RSA_2048_STEPS)?;
+        ctx.meter.charge_keys(RSA_2048)?;
         RsaKey::generate(ctx, 2048).map(Self::Rsa)
     }
 
     /// A key of a kind that `genPrivateKey` knows; `None` for another.
     pub fn of_kind(ctx: &mut Ctx, kind: &str) -> Result<Option<Self>, FuncError> {
-        let steps = match kind {
-            "" | "rsa" => RSA_4096_STEPS,
-            "dsa" => DSA_STEPS,
-            "ecdsa" | "ed25519" => CURVE_STEPS,
+        match kind {
+            "" | "rsa" => ctx.meter.charge_keys(RSA_4096)?,
+            "dsa" => ctx.meter.charge_keys(DSA)?,
+            "ecdsa" | "ed25519" => ctx.meter.charge_steps(CURVE_STEPS)?,
             _ => return Ok(None),
-        };
-        ctx.meter.charge_steps(steps)?;
-        ctx.meter.check_deadline()?;
+        }
         Ok(Some(match kind {
             "dsa" => Self::Dsa(DsaKey::generate(ctx)?),
             "ecdsa" => loop {

@@ -69,7 +69,8 @@ impl RsaKey {
     fn check(&self) -> Result<(), String> {
         let one = BigUint::from(1_u32);
         let fits = |prime: &BigUint| *prime > one && &self.e * &self.d % (prime - &one) == one;
-        if self.n.bits() > MOST_BITS {
+        let all = [&self.n, &self.e, &self.d, &self.p, &self.q];
+        if all.iter().any(|number| number.bits() > MOST_BITS) {
             return Err(format!(
                 "catamaran: RSA keys of more than {MOST_BITS} bits are not supported"
             ));

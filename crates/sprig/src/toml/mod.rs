@@ -17,7 +17,10 @@ items! {
     helm "VALUE -> string",
         r#"{{ toToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
     "toToml"(Any) => |ctx, args| match write::write(ctx, any(args, 0)) {
-        Ok(text) => Ok(Value::string(text)),
+        Ok(text) => {
+            ctx.meter.check_room(text.len())?;
+            Ok(Value::string(text))
+        }
         Err(error) if error.is_budget() || error.text().starts_with("reflect:") => Err(error),
         Err(error) => Ok(error.text().into()),
     };
@@ -37,7 +40,11 @@ fn from_toml(ctx: &mut Ctx, text: &[u8]) -> Outcome {
     ctx.meter.charge_steps(u64::try_from(text.len()).unwrap_or(u64::MAX))?;
     let offset = toml_date::local_offset(ctx);
     match read::read(&mut ctx.meter, text, offset) {
-        Ok(document) => Ok(table(&mut ctx.heap, &document, 0)),
+        Ok(document) => {
+            let value = table(&mut ctx.heap, &document, 0);
+            ctx.check_memory()?;
+            Ok(value)
+        }
         Err(Stop::Budget(error)) => Err(error),
         Err(Stop::Error(text)) => {
             let map = ctx.heap.new_map();

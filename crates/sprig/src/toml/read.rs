@@ -11,6 +11,10 @@ use catamaran_gotemplate::{FuncError, MAX_VALUE_DEPTH, Meter, Value};
 use super::dotted;
 use super::scan::{Fault, Scanner, quoted, quoted_text};
 
+/// What a key with its table, and what a value take, in bytes.
+const TABLE_COST: usize = 700;
+const VALUE_COST: usize = 96;
+
 /// How deep arrays and inline tables may nest.
 const MAX_NESTED: usize = 200;
 
@@ -188,13 +192,13 @@ impl Reader<'_> {
         }
         let length: usize = key.iter().chain(table).map(|part| part.len() + 32).sum();
         self.meter.charge_steps(u64::try_from(depth * key.len() + 16).unwrap_or(u64::MAX))?;
-        self.meter.charge_bytes(length + 64)?;
+        self.meter.charge_bytes(length * 3 + TABLE_COST)?;
         Ok(())
     }
 
     fn value(&mut self, in_array: bool) -> Step<Node> {
         self.meter.charge_steps(8)?;
-        self.meter.charge_bytes(64)?;
+        self.meter.charge_bytes(VALUE_COST)?;
         self.scanner.skip_spaces()?;
         let start = self.scanner.pos;
         let c = self.scanner.peek()?;

@@ -145,6 +145,8 @@ impl Writer<'_> {
     fn push(&mut self, text: impl AsRef<[u8]>) -> Result<(), FuncError> {
         let text = text.as_ref();
         self.ctx.meter.charge_bytes(text.len())?;
+        // It is there twice for a moment.
+        self.ctx.meter.check_room(self.out.len())?;
         self.out.extend_from_slice(text);
         Ok(())
     }
@@ -322,6 +324,8 @@ impl Writer<'_> {
     }
 
     fn quoted(&mut self, text: &[u8]) -> Result<(), FuncError> {
+        self.ctx.meter.check_room(text.len().saturating_mul(12))?;
+        self.ctx.meter.charge_steps(text.len() as u64)?;
         self.push([b"\"", escaped(text).as_slice(), b"\""].concat())
     }
 }

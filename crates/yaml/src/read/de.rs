@@ -33,8 +33,7 @@ impl<'a> Deserializer<'a> {
     /// # Errors
     /// The text is not YAML, or nests deeper than [`crate::MAX_DEPTH`].
     pub fn new(text: &'a str, numbers: Numbers) -> Result<Self, Error> {
-        let document = Composer::new(text)?.next_document()?.unwrap_or_default();
-        Ok(Self::from_document(document, numbers))
+        Self::within(text, numbers, crate::MAX_SIZE)
     }
 
     /// A key that comes twice in a mapping is an error; without this, the last one wins.
@@ -44,8 +43,23 @@ impl<'a> Deserializer<'a> {
         self
     }
 
-    fn from_document(document: Document<'a>, numbers: Numbers) -> Self {
-        Self { reader: Reader { document, numbers, strict: false, budget: Budget::default() } }
+    /// As [`Deserializer::new`], into no more than `room` bytes, counting what is usually made of it.
+    ///
+    /// # Errors
+    /// Besides the others, one of kind [`ErrorKind::Size`].
+    pub fn within(text: &'a str, numbers: Numbers, room: usize) -> Result<Self, Error> {
+        let document = Composer::new(text, room)?.next_document()?.unwrap_or_default();
+        Ok(Self::from_document(document, numbers, room))
+    }
+
+    /// What the document takes in bytes, together with what is usually made of it; an estimate.
+    pub fn size(&self) -> usize {
+        self.reader.document.size
+    }
+
+    fn from_document(document: Document<'a>, numbers: Numbers, room: usize) -> Self {
+        let budget = Budget::new(room.saturating_sub(document.size));
+        Self { reader: Reader { document, numbers, strict: false, budget } }
     }
 }
 
@@ -67,7 +81,7 @@ pub struct Documents<'a> {
 /// # Ok::<(), catamaran_yaml::Error>(())
 /// ```
 pub fn documents(text: &str, numbers: Numbers) -> Documents<'_> {
-    Documents { composer: Composer::new(text).map_err(Some), numbers }
+    Documents { composer: Composer::new(text, crate::MAX_SIZE).map_err(Some), numbers }
 }
 
 impl<'a> Iterator for Documents<'a> {
@@ -78,7 +92,8 @@ impl<'a> Iterator for Documents<'a> {
         match &mut self.composer {
             Ok(composer) => {
                 let next = composer.next_document().transpose()?;
-                Some(next.map(|document| Deserializer::from_document(document, numbers)))
+                let room = crate::MAX_SIZE;
+                Some(next.map(|document| Deserializer::from_document(document, numbers, room)))
             }
             Err(error) => error.take().map(Err),
         }
@@ -114,7 +129,10 @@ impl NodeDeserializer<'_, '_> {
             }
             _ => visitor.visit_unit(),
         };
-        result.map_err(|error| reader.place(id, error))
+        result.map_err(|error| {
+            let error = if id == 0 { reader.first(error) } else { error };
+            reader.place(id, error)
+        })
     }
 
     fn is_scalar(&self) -> bool {

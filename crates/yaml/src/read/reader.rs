@@ -14,8 +14,9 @@ use crate::number::go_float32;
 use crate::resolve::{Resolved, is_timestamp, resolve};
 use crate::{Dialect, Numbers};
 
-/// Text that aliases may repeat, in bytes, in one document.
-const MAX_ALIASED_BYTES: usize = 32 << 20;
+/// What a value and a collection that come through an alias take, in bytes; see `tree.rs`.
+const ALIASED_VALUE: usize = 64;
+const ALIASED_COLLECTION: usize = 600;
 /// Up to as many values, 99 % may come from aliases; above, ever fewer, down to 10 %.
 const ALIAS_FREE_VALUES: f64 = 400_000.0;
 const ALIAS_STRICT_VALUES: f64 = 4_000_000.0;
@@ -37,13 +38,18 @@ pub(super) enum Scalar<'n> {
 pub(super) struct Budget {
     values: Cell<u32>,
     aliased: Cell<u32>,
-    bytes: Cell<usize>,
+    /// What aliases may still take, in bytes.
+    room: Cell<usize>,
     pub(super) depth: Cell<u32>,
     /// The aliases that are being followed.
     active: RefCell<Vec<NodeId>>,
 }
 
 impl Budget {
+    pub(super) fn new(room: usize) -> Self {
+        Self { room: Cell::new(room), ..Self::default() }
+    }
+
     /// One more value was visited. Small documents may consist of aliases nearly altogether,
     /// large ones hardly (the same rule as Go's, so that the same documents pass).
     pub(super) fn charge(&self) -> Result<(), Error> {
@@ -58,13 +64,14 @@ impl Budget {
         if aliased > 100.0 && values > 1000.0 && aliased / values > allowed {
             return Err(Error::decode("document contains excessive aliasing"));
         }
-        Ok(())
+        self.charge_bytes(ALIASED_VALUE)
     }
 
     pub(super) fn charge_bytes(&self, length: usize) -> Result<(), Error> {
         if self.depth.get() > 0 {
-            self.bytes.set(self.bytes.get().saturating_add(length));
-            if self.bytes.get() > MAX_ALIASED_BYTES {
+            let left = self.room.get().checked_sub(length);
+            self.room.set(left.unwrap_or(0));
+            if left.is_none() {
                 return Err(Error::decode("document contains excessive aliasing"));
             }
         }
@@ -160,6 +167,34 @@ impl Reader<'_> {
         })
     }
 
+    /// Of several faults the one that Go meets first: it decodes the whole document before it looks
+    /// at what JSON allows.
+    pub(super) fn first(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Json | ErrorKind::Decode => self.check(0).err().unwrap_or(error),
+            _ => error,
+        }
+    }
+
+    /// Whether a node can be decoded, aliases apart.
+    fn check(&self, id: NodeId) -> Result<(), Error> {
+        match self.kind(id) {
+            Some(NodeKind::Sequence(items)) => items.iter().try_for_each(|&item| self.check(item)),
+            Some(NodeKind::Mapping(pairs)) => pairs.iter().try_for_each(|&(key, value)| {
+                if self.is_merge(key) {
+                    return self.merge(value, &mut Entries::default()).or_else(not_of_json);
+                }
+                match self.kind(key) {
+                    Some(NodeKind::Scalar { .. }) => self.scalar(key).map(drop)?,
+                    _ => self.key(key, value).map(drop).or_else(not_of_json)?,
+                }
+                self.check(value)
+            }),
+            Some(NodeKind::Scalar { .. }) => self.scalar(id).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     fn check_keys(&self, id: NodeId) -> Result<(), Error> {
         match self.kind(id) {
             Some(NodeKind::Sequence(items)) => {
@@ -186,6 +221,7 @@ impl Reader<'_> {
 
     /// The pairs of a mapping: merges done, of equal keys the last.
     pub(super) fn entries(&self, id: NodeId) -> Result<Vec<Entry<'_>>, Error> {
+        self.budget.charge_bytes(ALIASED_COLLECTION)?;
         let mut entries = Entries::default();
         self.collect(id, &mut entries)?;
         Ok(entries.list)
@@ -200,10 +236,22 @@ impl Reader<'_> {
             }
             self.budget.charge()?;
             let merged = self.budget.depth.get() > 0;
-            let name = self.key(key, value)?;
+            let name = match self.key(key, value) {
+                Err(error) if error.kind() == ErrorKind::Json => {
+                    return Err(self
+                        .key(key, self.last_of(pairs, key, value))
+                        .err()
+                        .unwrap_or(error));
+                }
+                name => name?,
+            };
             self.budget.charge_bytes(name.len())?;
-            if into.set(Entry { key: name, value, merged }) && self.strict {
-                return Err(self.twice(key, value));
+            if let Some(replaced) = into.set(Entry { key: name, value, merged }) {
+                if self.strict {
+                    return Err(self.twice(key, value));
+                }
+                // Gone, but it must have been right.
+                self.check(replaced)?;
             }
         }
         Ok(())
@@ -216,7 +264,17 @@ impl Reader<'_> {
         Error::decode(message).at(line, 0)
     }
 
-    fn is_merge(&self, id: NodeId) -> bool {
+    /// The value that a key without a text has in the end.
+    fn last_of(&self, pairs: &[(NodeId, NodeId)], key: NodeId, value: NodeId) -> NodeId {
+        let wanted = self.scalar(key).ok();
+        let same = |other: NodeId| {
+            matches!(self.kind(other), Some(NodeKind::Scalar { .. }))
+                && self.scalar(other).ok() == wanted
+        };
+        pairs.iter().rev().find(|(other, _)| same(*other)).map_or(value, |(_, value)| *value)
+    }
+
+    pub(super) fn is_merge(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Some(NodeKind::Scalar { value, tag, implicit })
             if value == "<<" && (*implicit || tag.as_deref() == Some("tag:yaml.org,2002:merge")))
     }
@@ -259,8 +317,8 @@ struct Entries<'n> {
 impl<'n> Entries<'n> {
     const SMALL: usize = 16;
 
-    /// Tells whether the key was there already.
-    fn set(&mut self, entry: Entry<'n>) -> bool {
+    /// Gives the value that had the key before.
+    fn set(&mut self, entry: Entry<'n>) -> Option<NodeId> {
         let known = if self.list.len() <= Self::SMALL {
             self.list.iter().position(|known| known.key == entry.key)
         } else {
@@ -275,15 +333,19 @@ impl<'n> Entries<'n> {
             self.index.get(&entry.key).copied()
         };
         if let Some(known) = known.and_then(|at| self.list.get_mut(at)) {
-            *known = entry;
-            return true;
+            return Some(std::mem::replace(known, entry).value);
         }
         if !self.index.is_empty() {
             self.index.insert(entry.key.clone(), self.list.len());
         }
         self.list.push(entry);
-        false
+        None
     }
+}
+
+/// Errors of the step after decoding do not count yet.
+fn not_of_json(error: Error) -> Result<(), Error> {
+    if error.kind() == ErrorKind::Json { Ok(()) } else { Err(error) }
 }
 
 fn from_resolved(resolved: Resolved, text: &str) -> Scalar<'_> {

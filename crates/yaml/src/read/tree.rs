@@ -14,6 +14,11 @@ pub const MAX_DEPTH: usize = 500;
 /// Index of a node in its [`Document`].
 pub(crate) type NodeId = usize;
 
+/// What a scalar and a collection take, in bytes: the node, and what values are made of it. (The maps
+/// of most libraries take as much for one entry as for a dozen.)
+const SCALAR_COST: usize = size_of::<Node<'static>>() + 64;
+const COLLECTION_COST: usize = size_of::<Node<'static>>() + 600;
+
 /// What a node is.
 #[derive(Debug)]
 pub(crate) enum NodeKind<'a> {
@@ -34,6 +39,8 @@ pub(crate) struct Node<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Document<'a> {
     pub nodes: Vec<Node<'a>>,
+    /// What it takes, in bytes, and what is made of it; an estimate.
+    pub size: usize,
 }
 
 impl<'a> Document<'a> {
@@ -47,6 +54,8 @@ impl<'a> Document<'a> {
 pub(crate) struct Composer<'a> {
     parser: Parser<'a>,
     done: bool,
+    /// What one document may take.
+    room: usize,
 }
 
 /// A collection that is not closed yet.
@@ -57,10 +66,10 @@ struct Open {
 }
 
 impl<'a> Composer<'a> {
-    pub fn new(text: &'a str) -> Result<Self, Error> {
+    pub fn new(text: &'a str, room: usize) -> Result<Self, Error> {
         let mut parser = Parser::new(text)?;
         parser.next()?;
-        Ok(Self { parser, done: false })
+        Ok(Self { parser, done: false, room })
     }
 
     /// The next document; none at the end of the text. What follows an error is not read.
@@ -102,6 +111,14 @@ impl<'a> Composer<'a> {
                 }
                 _ => break,
             };
+            document.size += match &kind {
+                NodeKind::Scalar { value, .. } => SCALAR_COST + value.len(),
+                NodeKind::Alias { .. } => SCALAR_COST,
+                NodeKind::Sequence(_) | NodeKind::Mapping(_) => COLLECTION_COST,
+            };
+            if document.size > self.room {
+                return Err(Error::too_large(self.room).at(mark.line + 1, mark.column + 1));
+            }
             document.nodes.push(Node { kind, mark: (mark.line + 1, mark.column + 1) });
             if let Some(name) = anchor {
                 anchors.insert(name, id);

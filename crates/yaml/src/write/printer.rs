@@ -2,6 +2,7 @@
 
 use super::scalar::{Analysis, Style, choose, is_break, is_printable};
 use crate::Dialect;
+use crate::error::Error;
 
 /// Behind this column a space may become a line break (version 2 only).
 const WIDTH: usize = 80;
@@ -18,11 +19,32 @@ struct Fold {
 pub(super) struct Printer {
     pub out: String,
     pub dialect: Dialect,
+    /// Bytes the text may take.
+    room: usize,
 }
 
 impl Printer {
-    pub fn new(dialect: Dialect) -> Self {
-        Self { out: String::new(), dialect }
+    pub fn new(dialect: Dialect, room: usize) -> Self {
+        Self { out: String::new(), dialect, room }
+    }
+
+    /// Whether so many bytes more may be written.
+    pub fn check(&self, more: usize) -> Result<(), Error> {
+        if self.out.len().saturating_add(more) > self.room {
+            return Err(Error::too_large(self.room));
+        }
+        Ok(())
+    }
+
+    /// Whether a text may be written, with all its lines indented and all its escapes.
+    pub fn check_text(&self, text: &str, indent: usize) -> Result<(), Error> {
+        if self.room == usize::MAX {
+            return Ok(());
+        }
+        let lines = text.bytes().filter(|byte| *byte == b'\n').count() + text.len() / WIDTH + 1;
+        let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) || byte == b'\n');
+        let length = text.len().saturating_mul(if plain { 2 } else { 4 });
+        self.check(lines.saturating_mul(indent).saturating_add(length))
     }
 
     pub fn at_line_start(&self) -> bool {

@@ -38,8 +38,12 @@ struct ValueWriter<'p> {
 }
 
 /// The whole value as a document.
-pub(crate) fn print<T: Serialize + ?Sized>(value: &T, dialect: Dialect) -> Result<String, Error> {
-    let mut printer = Printer::new(dialect);
+pub(crate) fn print<T: Serialize + ?Sized>(
+    value: &T,
+    dialect: Dialect,
+    room: usize,
+) -> Result<String, Error> {
+    let mut printer = Printer::new(dialect, room);
     value.serialize(ValueWriter {
         printer: &mut printer,
         place: Place::Root,
@@ -56,8 +60,8 @@ impl<'p> ValueWriter<'p> {
         }
     }
 
-    #[allow(clippy::unnecessary_wraps)] // what serde wants of every scalar
     fn word(mut self, word: &str) -> Result<(), Error> {
+        self.printer.check(word.len())?;
         self.space();
         self.printer.out.push_str(word);
         self.printer.out.push('\n');
@@ -65,6 +69,7 @@ impl<'p> ValueWriter<'p> {
     }
 
     fn text(mut self, text: &str) -> Result<(), Error> {
+        self.printer.check_text(text, self.indent + 2)?;
         let text = through_json(text, self.printer.dialect)?;
         self.space();
         self.printer.string(&text, self.indent + 2);
@@ -73,6 +78,7 @@ impl<'p> ValueWriter<'p> {
     }
 
     fn collection(self, mapping: bool) -> Result<Collection<'p>, Error> {
+        self.printer.check(self.indent)?;
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(ErrorKind::Print, format!("exceeded max depth of {MAX_DEPTH}")));
         }
@@ -198,6 +204,7 @@ impl Collection<'_> {
         check_key(&key, self.printer.dialect)?;
         self.next_line();
         let start = self.printer.out.len();
+        self.printer.check_text(&key, self.indent + 2)?;
         self.simple = self.printer.simple_key(&key);
         if !self.simple {
             self.printer.out.push_str("? ");

@@ -1,6 +1,7 @@
 //! From what the crate parsed to what it is to run: every name of a chart's becomes a helper of
 //! ours, every path a value's handle. Raw text, blocks and white space stay the crate's.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use handlebars::template::{
@@ -41,6 +42,8 @@ pub(super) struct Lower<'a> {
     pub(super) strict: bool,
     /// Block parameters in scope.
     pub(super) params: Vec<String>,
+    /// Parentheses that are open.
+    pub(super) parentheses: Cell<u64>,
 }
 
 impl Lower<'_> {
@@ -102,7 +105,7 @@ impl Lower<'_> {
         match &tag.name {
             Parameter::Subexpression(inner) if bare => self.subexpression(inner),
             Parameter::Path(path) if bare => match self.constant(path) {
-                Some(name) => Ok(call(name, Vec::new())),
+                Some(name) => Ok(self.call(name, Vec::new())),
                 None => Ok(self.path(path, self.strict)),
             },
             Parameter::Name(name) => self.named(&reveal(name), &tag.params, &tag.hash),
@@ -121,7 +124,13 @@ impl Lower<'_> {
 
     fn subexpression(&self, inner: &Subexpression) -> Lowered<Parameter> {
         match inner.as_element() {
-            TemplateElement::Expression(tag) => self.tag(tag),
+            TemplateElement::Expression(tag) => {
+                let outer = self.parentheses.get();
+                self.parentheses.set(outer + 1);
+                let value = self.tag(tag);
+                self.parentheses.set(outer);
+                value
+            }
             _ => Err("this cannot stand in parentheses".to_owned()),
         }
     }
@@ -172,8 +181,15 @@ impl Lower<'_> {
         match name {
             "and" => lazy(Give::And, args),
             "or" => lazy(Give::Or, args),
-            _ => Ok(call(name, args)),
+            _ => Ok(self.call(name, args)),
         }
+    }
+
+    fn call(&self, name: &str, args: Vec<Parameter>) -> Parameter {
+        let nested = Parameter::Literal(Json::from(self.parentheses.get()));
+        let mut params = vec![literal(name), nested];
+        params.extend(args);
+        give(Give::Call, params)
     }
 
     /// `Files.Get "name"`
@@ -313,10 +329,9 @@ fn no_hash(name: &str, hash: &HashMap<String, Parameter>) -> Lowered {
 
 fn block_params(params: Option<&BlockParam>) -> Vec<String> {
     let names = match params {
-        None => Vec::new(),
         Some(BlockParam::Single(name)) => vec![name],
         Some(BlockParam::Pair((name, key))) => vec![name, key],
-        Some(_) => Vec::new(),
+        _ => Vec::new(),
     };
     names.into_iter().map(|name| name_of(name).to_owned()).collect()
 }
@@ -325,12 +340,6 @@ fn block_params(params: Option<&BlockParam>) -> Vec<String> {
 fn give(kind: Give, params: Vec<Parameter>) -> Parameter {
     let name = Parameter::Name(kind.name().to_owned());
     Parameter::Subexpression(Subexpression::new(name, params, HashMap::new()))
-}
-
-fn call(name: &str, args: Vec<Parameter>) -> Parameter {
-    let mut params = vec![literal(name)];
-    params.extend(args);
-    give(Give::Call, params)
 }
 
 /// The helper inside a value made by [`give`].

@@ -10,13 +10,16 @@
 //! text ─ scan ─▶ crate's parser ─ lower ─▶ Set (kept)      Set + Session ─▶ crate's renderer ─▶ text
 //! ```
 
+mod give;
 mod helpers;
 mod lower;
 mod path;
+mod run;
 mod scan;
 mod session;
 mod walk;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,8 +37,8 @@ use session::{Charged, Session, lock};
 /// The annotation of Chart.yaml by which a chart has its `.hbs` files rendered.
 const ANNOTATION: &str = "catamaran.dev/handlebars";
 const SUFFIX: &str = ".hbs";
-/// What a run within a run takes of the native stack, in blocks.
-const RUN_LEVELS: usize = 20;
+/// What a run takes of the native stack, in KiB: see [`State::descend`].
+const RUN_STACK: usize = 28;
 
 /// How a chart wants its `.hbs` files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -166,10 +169,10 @@ impl Set {
         data: &Value,
     ) -> Result<Str, Error> {
         let file = self.find(&State::chart(ctx), name).unwrap_or(name);
-        self.execute(ctx, templates, file, data)
+        self.start(ctx, templates, file, data, false)
     }
 
-    /// Runs a file.
+    /// Runs a file, while nothing else of the rendering is running.
     pub(super) fn execute(
         &self,
         ctx: &mut Ctx,
@@ -177,17 +180,28 @@ impl Set {
         name: &str,
         data: &Value,
     ) -> Result<Str, Error> {
+        self.start(ctx, templates, name, data, true)
+    }
+
+    fn start(
+        &self,
+        ctx: &mut Ctx,
+        templates: &Templates,
+        name: &str,
+        data: &Value,
+        alone: bool,
+    ) -> Result<Str, Error> {
         let (Some(file), Some(template)) = (self.files.get(name), self.registry.get_template(name))
         else {
             return Err(Error::exec(Place::default(), FuncError::new(format!("no file {name}"))));
         };
-        if let Err(error) = State::descend(ctx, RUN_LEVELS) {
+        if let Err(error) = State::descend(ctx, RUN_STACK) {
             return Err(Error::exec(place(name, "", (1, 1)), error));
         }
         let outer = State::enter_chart(ctx, file.chart.clone());
-        let result = self.run(ctx, templates, template, data);
+        let result = self.run(ctx, templates, template, data, alone);
         State::enter_chart(ctx, outer);
-        State::ascend(ctx, RUN_LEVELS);
+        State::ascend(ctx, RUN_STACK);
         result.map_err(|(at, cause)| {
             let name = at.file.as_deref().unwrap_or(name);
             let text = self.files.get(name).map_or("", |file| file.text.as_str());
@@ -201,8 +215,9 @@ impl Set {
         templates: &Templates,
         template: &Template,
         data: &Value,
+        alone: bool,
     ) -> Result<Str, (At, FuncError)> {
-        let shared = std::sync::Mutex::new(Session::new(ctx, templates, data.clone()));
+        let shared = std::sync::Mutex::new(Session::new(ctx, templates, data.clone(), alone));
         let root = Context::from(Json::from(0));
         let mut context = RenderContext::new(None);
         helpers::register(&mut context, &shared);
@@ -266,6 +281,7 @@ fn compile(input: &Input<'_>, text: &str, functions: &Functions) -> Result<Templ
         chart: input.chart,
         strict: input.strict,
         params: Vec::new(),
+        parentheses: Cell::new(0),
     };
     lower.template(&mut template).map_err(|refused| {
         let (line, column) = refused.at.map_or((1, 1), |at| (at.0, at.1));

@@ -11,7 +11,7 @@ const MAX_BLOCKS: usize = 50;
 const MAX_BRACKETS: usize = 30;
 /// Bytes that the parser may look at for line numbers: it looks from the start of the text for
 /// every tag.
-const MAX_LOOKS: usize = 1 << 31;
+const MAX_LOOKS: usize = 1 << 27;
 
 /// A text that must not be parsed: why, and the byte where it is seen.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub(super) fn reveal(text: &str) -> String {
 pub(super) fn prepare(text: &str) -> Result<String, Refused> {
     let mut scanner =
         Scanner { text, at: 0, copied: 0, out: String::new(), blocks: Vec::new(), tags: 0 };
-    // Nothing can be told apart later that was there before.
-    let plain = text.chars().all(|c| reveal(c.encode_utf8(&mut [0; 4])).starts_with(c));
+    // What was there before could not be told apart later.
+    let plain = !text.chars().any(|c| (PRIVATE..PRIVATE + 0x80).contains(&u32::from(c)));
     while let Some(found) = scanner.rest().find("{{") {
         scanner.at += found;
         if scanner.skip_escaped() {
@@ -138,10 +138,11 @@ impl<'t> Scanner<'t> {
             self.blocks.push(1);
         } else if rest.starts_with('/') {
             self.blocks.pop();
-        } else if let Some(rest) = rest.strip_prefix('^').or_else(|| rest.strip_prefix("else")) {
-            if let Some(branches) = self.blocks.last_mut().filter(|_| chained(rest)) {
-                *branches += 1;
-            }
+        } else if let Some(rest) = rest.strip_prefix('^').or_else(|| rest.strip_prefix("else"))
+            && chained(rest)
+            && let Some(branches) = self.blocks.last_mut()
+        {
+            *branches += 1;
         }
         if self.blocks.iter().sum::<usize>() > MAX_BLOCKS {
             return self.refuse(format!("blocks nest deeper than {MAX_BLOCKS}"));

@@ -6,7 +6,8 @@ use catamaran_gotemplate::{FuncError, Type, Value};
 use handlebars::Helper;
 use serde_json::Value as Json;
 
-use super::session::{Session, Slot};
+use super::helpers::HELPER_STEPS;
+use super::session::{Item, Session, Slot};
 
 /// `path BASE [FIELDS] STRICT`
 pub(super) fn path(session: &mut Session<'_>, helper: &Helper<'_>) -> Result<Slot, FuncError> {
@@ -15,7 +16,7 @@ pub(super) fn path(session: &mut Session<'_>, helper: &Helper<'_>) -> Result<Slo
     let strict = helper.param(2).and_then(|param| param.value().as_bool()).unwrap_or_default();
     let fields = helper.param(1).and_then(|param| param.value().as_array());
     let fields = fields.map(Vec::as_slice).unwrap_or_default();
-    session.ctx.meter.charge_steps(1 + fields.len() as u64)?;
+    session.ctx.meter.charge_steps(HELPER_STEPS + fields.len() as u64)?;
     for name in fields.iter().filter_map(Json::as_str) {
         match field(session, &slot.0, name)? {
             Some(found) => slot = found,
@@ -80,10 +81,7 @@ fn field(session: &mut Session<'_>, value: &Value, name: &str) -> Result<Option<
 }
 
 /// What `each` goes through, as it is now: elements with their keys, if it is a map.
-pub(super) fn items(
-    session: &mut Session<'_>,
-    value: &Value,
-) -> Result<Vec<(Option<Value>, Slot)>, FuncError> {
+pub(super) fn items(session: &mut Session<'_>, value: &Value) -> Result<Vec<Item>, FuncError> {
     let heap = &mut session.ctx.heap;
     let interface = heap.type_of(value).and_then(Type::elem) == Some(Type::Any);
     let count = match value {
@@ -93,7 +91,7 @@ pub(super) fn items(
         _ => 0,
     };
     session.ctx.meter.charge_steps(count as u64)?;
-    session.ctx.meter.charge_bytes(count.saturating_mul(size_of::<(Option<Value>, Slot)>()))?;
+    session.ctx.meter.charge_bytes(count.saturating_mul(size_of::<Item>()))?;
     let heap = &mut session.ctx.heap;
     Ok(match value {
         Value::Map(map) => {
