@@ -162,12 +162,9 @@ fn flags_do_as_in_helm() {
 fn what_is_not_done_yet_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     shows(folder.path());
-    for line in [
-        "demo c --validate",
-        "demo c --verify",
-        "demo c --enable-dns",
-        "demo c --dry-run=server",
-    ] {
+    for line in
+        ["demo c --validate", "demo c --verify", "demo c --enable-dns", "demo c --dry-run=server"]
+    {
         let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
             .arg("template")
             .args(line.split(' '))

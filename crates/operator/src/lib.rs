@@ -23,5 +23,6 @@ mod options;
 mod serve;
 pub mod watches;
 
+pub use catamaran_chart::PostRender;
 pub use manager::{Manager, ManagerError};
 pub use options::{LogFormat, Options};
