@@ -232,6 +232,12 @@ pub enum RenderError {
     /// A rendered document is not YAML, or not shaped like an object.
     #[error("{0}")]
     Manifest(#[from] ManifestError),
+    /// A post-renderer failed.
+    #[error("error while running post render on files: {0}")]
+    PostRender(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What a post-renderer gave back is no manifest.
+    #[error("error while parsing post rendered output: {0}")]
+    PostRendered(String),
     /// A feature this crate does not have yet. Refused rather than skipped.
     #[error("{what} is not supported yet ({file})")]
     Unsupported {

@@ -14,6 +14,7 @@ use clap::Args;
 
 use crate::charts;
 use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs};
+use crate::source::SourceArgs;
 
 /// Look for mistakes in charts, as `helm lint` does
 ///
@@ -83,7 +84,8 @@ fn lint_all(args: &LintArgs, out: &mut impl io::Write) -> Result<()> {
         }
     }
     let namespace = args.global.cluster.namespace();
-    let values = charts::values(&args.values, profile)?;
+    let finder = SourceArgs::default().finder(&args.global.files, profile);
+    let values = charts::values(&args.values, &finder, profile)?;
     let options = Options {
         values: &values,
         namespace: &namespace,

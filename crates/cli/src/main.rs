@@ -2,9 +2,12 @@
 
 mod charts;
 mod context;
+mod dependency;
 mod explain;
 mod lint;
+mod post_renderer;
 mod show;
+mod source;
 mod template;
 
 use std::process::ExitCode;
@@ -13,6 +16,7 @@ use anyhow::Result;
 use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use dependency::DependencyCommand;
 use lint::LintArgs;
 use show::ShowArgs;
 use template::TemplateArgs;
@@ -40,6 +44,8 @@ enum Command {
     Template(Box<TemplateArgs>),
     Lint(Box<LintArgs>),
     Show(Box<ShowArgs>),
+    #[command(subcommand, visible_aliases = ["dep", "dependencies"])]
+    Dependency(DependencyCommand),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -60,6 +66,7 @@ fn main() -> Result<ExitCode> {
         Command::Template(args) => Ok(template::run(&args)),
         Command::Lint(args) => Ok(lint::run(&args)),
         Command::Show(args) => Ok(show::run(&args)),
+        Command::Dependency(command) => Ok(dependency::run(&command)),
     }
 }
 

@@ -212,15 +212,7 @@ fn warnings_are_told() {
 fn what_is_not_done_yet_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     shows(folder.path());
-    for line in [
-        "demo c --dependency-update",
-        "demo c --verify",
-        "demo c --post-renderer x",
-        "demo chart --repo https://example.com",
-        "demo oci://example.com/chart",
-        "demo repository/chart",
-        "demo c -f https://example.com/values.yaml",
-    ] {
+    for line in ["demo c --verify"] {
         let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
             .arg("template")
             .args(line.split(' '))

@@ -23,6 +23,7 @@ mod options;
 mod serve;
 pub mod watches;
 
+pub use catamaran_chart::PostRender;
 pub use charts::lookup;
 pub use manager::{Manager, ManagerError};
 pub use options::{LogFormat, Options};

@@ -26,6 +26,27 @@ pub(super) fn read_into(
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
 }
 
+impl Metadata {
+    /// Reads the fields of Chart.yaml out of plain data (integers kept), as an index holds them;
+    /// with them, what Helm finds wrong with them: [`LoadError::Invalid`]. An absent apiVersion
+    /// reads as `v1`, and any other is taken.
+    ///
+    /// # Errors
+    ///
+    /// A field is not of its type; Helm's text.
+    pub fn from_object(
+        object: &Map<String, Value>,
+    ) -> Result<(Self, Result<(), LoadError>), String> {
+        let (mut metadata, mut nulls) = (Self::default(), Nulls::default());
+        fill(&mut metadata, &mut nulls, Fields::new(object, "Metadata", ""))?;
+        if metadata.api_version.is_empty() {
+            "v1".clone_into(&mut metadata.api_version);
+        }
+        let checked = validate(&mut metadata, &nulls);
+        Ok((metadata, checked))
+    }
+}
+
 /// The apiVersion of a chart's files, if its Chart.yaml can be read so far.
 pub(super) fn peek_api_version(files: &[RawFile]) -> Option<String> {
     let file = files.iter().find(|file| file.name == "Chart.yaml")?;

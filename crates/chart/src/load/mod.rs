@@ -181,6 +181,27 @@ impl Chart {
     }
 }
 
+/// The files of a chart's folder, in the order in which Helm walks it, without those that its
+/// `.helmignore` names.
+///
+/// # Errors
+///
+/// See [`LoadError`].
+pub fn folder_files(path: &Path) -> Result<Vec<File>, LoadError> {
+    let files = dir::read(path, &mut Account::new())?;
+    Ok(files.into_iter().map(File::from).collect())
+}
+
+/// The files of a packaged chart, named as in its folder.
+///
+/// # Errors
+///
+/// See [`LoadError`].
+pub fn archive_files(bytes: &[u8]) -> Result<Vec<File>, LoadError> {
+    let files = archive::read(bytes, &mut Account::new())?;
+    Ok(files.into_iter().map(File::from).collect())
+}
+
 /// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
 /// does not know before it looks at anything else, Helm 3 and subcharts take any.
 fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {

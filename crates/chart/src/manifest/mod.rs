@@ -3,6 +3,7 @@
 mod head;
 mod hooks;
 pub mod order;
+mod post_render;
 mod split;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use catamaran_yaml::Numbers;
 use serde_json::Value;
 
 pub use head::Head;
+pub use post_render::{PostRender, PostRenderers};
 pub use split::split;
 
 use crate::notice::Notice;
@@ -58,6 +60,8 @@ pub struct Hook {
 pub struct Rendered {
     /// The release's documents in install order.
     pub manifests: Vec<Manifest>,
+    /// What a post-renderer made of the manifest, where Helm stores that as it is (3.18).
+    pub post_rendered: Option<String>,
     /// The hooks in install order of their kinds, all events mixed.
     pub hooks: Vec<Hook>,
     /// The files of `crds/` of the charts that take part. Not templated, and no part of the
@@ -140,6 +144,9 @@ impl Rendered {
 
     /// Byte for byte the `manifest` of Helm's release record.
     pub fn manifest_text(&self) -> String {
+        if let Some(text) = &self.post_rendered {
+            return text.clone();
+        }
         let mut text = String::new();
         for manifest in &self.manifests {
             push_document(&mut text, &manifest.source, &manifest.content);

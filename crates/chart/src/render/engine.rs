@@ -9,7 +9,7 @@ use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
 use crate::values::{self, Defaults, KeptSchemas, Node, Prepared};
-use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
+use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
@@ -183,6 +183,7 @@ struct Collected<'c> {
 pub(super) fn render(
     chart: &Chart,
     cache: &Cache,
+    steps: &PostRenderers,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
     let api_version = chart.metadata.api_version.as_str();
@@ -199,7 +200,7 @@ pub(super) fn render(
     let files = run_all(&mut ctx, &prepared, cache, input, state)?;
     // Values and output together would be more than either.
     drop(ctx);
-    finish(files, &prepared, input.profile)
+    finish(files, &prepared, steps, input.profile)
 }
 
 /// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and
@@ -437,13 +438,17 @@ fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
 fn finish(
     mut files: BTreeMap<String, String>,
     prepared: &Prepared<'_>,
+    steps: &PostRenderers,
     profile: Profile,
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
     files.retain(|name, _| !name.ends_with(NOTES));
-    let rendered = Rendered::from_files(&files, profile);
-    let mut rendered =
-        rendered.map_err(|error| ManifestError { rendered: Arc::new(files), ..error })?;
+    let mut rendered = steps.apply(&files, profile).map_err(|error| match error {
+        RenderError::Manifest(error) => {
+            RenderError::Manifest(ManifestError { rendered: Arc::new(files), ..error })
+        }
+        other => other,
+    })?;
     rendered.notes = notes.unwrap_or_default();
     add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();

@@ -24,7 +24,7 @@ pub use trace::{Frame, Missing, Trace};
 
 use std::sync::Arc;
 
-use crate::{Chart, Metadata, Profile, RenderError, Rendered};
+use crate::{Chart, Metadata, PostRenderers, Profile, RenderError, Rendered};
 
 /// The name under which a template's text is known: without `.hbs` where the chart has Handlebars.
 pub(crate) fn output_name<'n>(chart: &Chart, template: &'n str) -> &'n str {
@@ -39,7 +39,7 @@ pub(crate) fn output_name<'n>(chart: &Chart, template: &'n str) -> &'n str {
 ///
 /// Templates are parsed once for each set of subcharts that takes part.
 #[derive(Clone, Debug)]
-pub struct CompiledChart(Arc<Inner>);
+pub struct CompiledChart(Arc<Inner>, PostRenderers);
 
 #[derive(Debug)]
 struct Inner {
@@ -71,7 +71,7 @@ impl Chart {
             // Only now: what is kept is found again by where the chart lies.
             inner.cache = engine::Cache::of(&inner.chart);
         }
-        Ok(CompiledChart(inner))
+        Ok(CompiledChart(inner, PostRenderers::default()))
     }
 }
 
@@ -86,6 +86,12 @@ impl CompiledChart {
         &self.0.chart.metadata
     }
 
+    /// The same chart, whose renderings go through post-renderers.
+    #[must_use]
+    pub fn with_post_renderers(self, steps: PostRenderers) -> Self {
+        Self(self.0, steps)
+    }
+
     /// Parses the templates for a profile, those of subcharts that may be
     /// disabled included, so that a mistake shows at the start rather than with
     /// the first resource.
@@ -97,14 +103,14 @@ impl CompiledChart {
         engine::check(&self.0.chart, &self.0.cache, profile)
     }
 
-    /// Renders. Pure: the same input gives the same output, and nothing is
-    /// read or fetched.
+    /// Renders. Pure, if post-renderers are: the same input gives the same
+    /// output, and nothing is read or fetched.
     ///
     /// # Errors
     ///
     /// [`RenderError::Needs`] asks for objects to look up; everything else is
     /// the fault of chart or values.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Rendered, RenderError> {
-        engine::render(&self.0.chart, &self.0.cache, input)
+        engine::render(&self.0.chart, &self.0.cache, &self.1, input)
     }
 }

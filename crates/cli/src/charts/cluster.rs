@@ -13,6 +13,7 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 
 use super::flags::ClusterArgs;
 
@@ -21,19 +22,28 @@ const LOOKUP_ROUNDS: usize = 32;
 
 /// The cluster that the flags name. It is only read.
 pub(crate) struct Cluster {
+    /// What the client's connections live on.
+    runtime: Runtime,
     mapper: Mapper,
     reader: Applier,
 }
 
 impl Cluster {
     pub(crate) fn connect(args: &ClusterArgs) -> Result<Self> {
-        let client = wait(client(args))?;
-        Ok(Self { mapper: Mapper::new(client.clone()), reader: Applier::new(client, "helm") })
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let client = runtime.block_on(client(args))?;
+        let (mapper, reader) = (Mapper::new(client.clone()), Applier::new(client, "helm"));
+        Ok(Self { runtime, mapper, reader })
+    }
+
+    /// Waits for an answer of the cluster.
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.runtime.block_on(answer)
     }
 
     /// What the cluster can do.
     pub(crate) fn capabilities(&self) -> Result<Capabilities> {
-        let server = wait(self.mapper.capabilities()).map_err(|error| unreachable(&error))?;
+        let server = self.wait(self.mapper.capabilities()).map_err(|error| unreachable(&error))?;
         let version = KubeVersion::of_cluster(&server.git_version, &server.major, &server.minor);
         Ok(Capabilities::of_cluster(version, server.api_versions.iter().cloned()))
     }
@@ -44,7 +54,7 @@ impl Cluster {
             let (group, version) =
                 manifest.api_version.split_once('/').unwrap_or(("", manifest.api_version.as_str()));
             let gvk = GroupVersionKind::gvk(group, version, &manifest.kind);
-            match wait(self.mapper.resolve(&gvk)) {
+            match self.wait(self.mapper.resolve(&gvk)) {
                 Ok(_) => {}
                 Err(error @ MapperError::NoMatch { .. }) => {
                     let namespace = namespace_of(manifest.object().ok().as_ref());
@@ -60,7 +70,7 @@ impl Cluster {
     }
 
     fn fetch(&self, key: &LookupKey) -> Result<Value> {
-        Ok(wait(lookup::fetch(&self.mapper, &self.reader, key))?)
+        Ok(self.wait(lookup::fetch(&self.mapper, &self.reader, key))?)
     }
 }
 
@@ -150,9 +160,4 @@ fn with_flags(mut kubeconfig: Kubeconfig, args: &ClusterArgs) -> Kubeconfig {
         }
     }
     kubeconfig
-}
-
-/// Waits for an answer of the cluster.
-fn wait<T>(answer: impl Future<Output = T>) -> T {
-    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(answer))
 }

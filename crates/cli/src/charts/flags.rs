@@ -33,38 +33,6 @@ pub(crate) struct ValueArgs {
     pub literals: Vec<String>,
 }
 
-/// Where a chart comes from that does not lie on disk.
-#[derive(Args, Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
-pub(crate) struct PlaceArgs {
-    #[arg(long, hide = true)]
-    pub repo: Option<String>,
-    #[arg(long = "version", id = "chart_version", hide = true)]
-    pub version: Option<String>,
-    #[arg(long, hide = true)]
-    pub devel: bool,
-    #[arg(long, hide = true)]
-    pub username: Option<String>,
-    #[arg(long, hide = true)]
-    pub password: Option<String>,
-    #[arg(long, hide = true)]
-    pub pass_credentials: bool,
-    #[arg(long, hide = true)]
-    pub ca_file: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    pub cert_file: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    pub key_file: Option<PathBuf>,
-    #[arg(long, hide = true)]
-    pub insecure_skip_tls_verify: bool,
-    #[arg(long, hide = true)]
-    pub plain_http: bool,
-    #[arg(long, hide = true)]
-    pub verify: bool,
-    #[arg(long, hide = true)]
-    pub keyring: Option<PathBuf>,
-}
-
 /// The flags that every command of helm has.
 #[derive(Args, Debug, Default)]
 pub(crate) struct GlobalArgs {
@@ -76,6 +44,13 @@ pub(crate) struct GlobalArgs {
     /// Errors in colours, and explained: never, auto (at a terminal), always
     #[arg(long, visible_alias = "colour", value_name = "WHEN", help_heading = "Output")]
     pub color: Option<String>,
+    #[command(flatten)]
+    pub files: FilesArgs,
+}
+
+/// Where the user's helm keeps what it knows.
+#[derive(Args, Debug, Default)]
+pub(crate) struct FilesArgs {
     #[arg(long, hide = true)]
     pub registry_config: Option<PathBuf>,
     #[arg(long, hide = true)]

@@ -14,7 +14,7 @@ use catamaran_chart::{KubeVersion, Profile};
 
 use crate::explain::Explained;
 
-pub(crate) use place::{load, locate};
+pub(crate) use place::load;
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;
 

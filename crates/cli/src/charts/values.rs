@@ -3,15 +3,22 @@
 use std::fs;
 use std::io::Read as _;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use catamaran_chart::values::Sources;
 use catamaran_chart::{Profile, go_io_error};
+use catamaran_repository::Finder;
 use serde_json::{Map, Value};
 
 use super::flags::ValueArgs;
+use crate::source::wait;
 
-/// All values laid over each other, in Helm's order of the flags.
-pub(crate) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, Value>> {
+/// All values laid over each other, in Helm's order of the flags. `finder` fetches what is named by
+/// an address.
+pub(crate) fn gather(
+    args: &ValueArgs,
+    finder: &Finder,
+    profile: Profile,
+) -> Result<Map<String, Value>> {
     let sources = Sources {
         files: args.files.clone(),
         json: args.json.clone(),
@@ -20,7 +27,11 @@ pub(crate) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, V
         from_files: args.from_files.clone(),
         literals: args.literals.clone(),
     };
-    let read = |path: &str| read(path).map_err(|error| error.to_string());
+    let read = |path: &str| match wait(finder.file(path)) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => read(path).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
     sources.gather(profile, read).map_err(|fault| anyhow!(fault))
 }
 
@@ -32,9 +43,6 @@ fn read(path: &str) -> Result<Vec<u8>> {
             .read_to_end(&mut bytes)
             .map_err(|error| anyhow!(go_io_error("read", "/dev/stdin", &error)))?;
         return Ok(bytes);
-    }
-    if ["http://", "https://", "oci://"].iter().any(|scheme| path.starts_with(scheme)) {
-        bail!("values from a URL are not supported yet ({path})");
     }
     fs::read(path).map_err(|error| {
         let verb = if error.kind() == std::io::ErrorKind::IsADirectory { "read" } else { "open" };

@@ -10,7 +10,8 @@ use catamaran_chart::{Chart, Profile};
 use clap::{Args, Subcommand};
 
 use crate::charts;
-use crate::charts::flags::{GlobalArgs, PlaceArgs, ProfileArgs};
+use crate::charts::flags::{GlobalArgs, ProfileArgs};
+use crate::source::SourceArgs;
 
 /// Show what is in a chart, as `helm show` does
 #[derive(Args, Debug)]
@@ -52,7 +53,7 @@ struct Common {
     #[command(flatten)]
     helm: ProfileArgs,
     #[command(flatten)]
-    place: PlaceArgs,
+    source: SourceArgs,
     #[command(flatten)]
     global: GlobalArgs,
 }
@@ -130,7 +131,8 @@ fn show(part: Part, common: &Common, jsonpath: Option<&str>, out: &mut impl Writ
         );
     };
     let profile = common.helm.profile;
-    let path = charts::locate(place, &common.place)?;
+    let finder = common.source.finder(&common.global.files, common.helm.profile);
+    let path = common.source.locate(&finder, place)?;
     // Helm's own loader, which says what is wrong with an archive in Helm 4 as well.
     let chart = Chart::inspect(&path).map_err(|error| match error {
         error @ catamaran_chart::LoadError::Archive(_) => anyhow!(error.text(Profile::Helm318)),

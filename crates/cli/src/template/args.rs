@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use catamaran_chart::Budget;
 use clap::Args;
 
-use crate::charts::flags::{GlobalArgs, PlaceArgs, ProfileArgs, ValueArgs};
+use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs};
+use crate::post_renderer::PostRendererArgs;
+use crate::source::SourceArgs;
 
 /// Render a chart, as `helm template` does
 ///
@@ -92,11 +94,14 @@ pub(crate) struct TemplateArgs {
     pub render_limits: Budget,
 
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub source: SourceArgs,
     #[command(flatten)]
     pub global: GlobalArgs,
+    /// Fetch the charts that are missing in charts/ first
+    #[arg(long, help_heading = "Repositories")]
+    pub dependency_update: bool,
     #[command(flatten)]
-    pub refused: RefusedArgs,
+    pub post_renderer: PostRendererArgs,
     #[command(flatten)]
     pub ignored: IgnoredArgs,
 }
@@ -106,15 +111,6 @@ Examples:
   catamaran template demo ./chart
   catamaran template demo ./chart -f production.yaml --set image.tag=v2 -s templates/deployment.yaml
   catamaran template demo ./chart --profile 3.18      as an operator renders it";
-
-/// Flags that would need a registry or plugins.
-#[derive(Args, Debug, Default)]
-pub(crate) struct RefusedArgs {
-    #[arg(long, hide = true)]
-    pub dependency_update: bool,
-    #[arg(long, hide = true)]
-    pub post_renderer: Option<String>,
-}
 
 /// Flags of an installation: they change nothing where a chart is only printed, in helm neither.
 #[derive(Args, Debug, Default)]

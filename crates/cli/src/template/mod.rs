@@ -4,17 +4,20 @@ mod args;
 mod output;
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::render::standalone_with_environment;
 use catamaran_chart::{
-    Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError, RenderInput, Rendered,
-    fresh_seed,
+    Capabilities, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
+    RenderInput, Rendered, fresh_seed,
 };
 
 pub(crate) use args::TemplateArgs;
+
+use crate::dependency;
 
 use crate::charts::cluster::{self, Cluster};
 use crate::charts::{self, flags};
@@ -34,15 +37,19 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     }
     let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
     let asks = asks(args)?;
-    refuse(args)?;
+    let steps = args.post_renderer.steps(profile)?;
     let (name, place) = name_and_chart(args)?;
-    let path = charts::locate(&place, &args.place)?;
-    let values = charts::values(&args.values, profile)?;
-    let mut chart = charts::load(&path, profile)?;
-    if args.skip_schema_validation {
-        chart = chart.without_schemas();
-    }
-    let chart = chart.compile().map_err(|error| anyhow!(error.text(profile)))?;
+    let finder = args.source.finder(&args.global.files, profile);
+    let path = args.source.locate(&finder, &place)?;
+    let values = charts::values(&args.values, &finder, profile)?;
+    let compiled = match compile(args, &path)? {
+        Err(RenderError::MissingDependencies(_)) if args.dependency_update => {
+            dependency::update(&path, &finder)?;
+            compile(args, &path)?
+        }
+        compiled => compiled,
+    };
+    let chart = compiled.map_err(|error| anyhow!(error.text(profile)))?.with_post_renderers(steps);
     if chart.metadata().deprecated {
         eprintln!("{}", deprecated(profile));
     }
@@ -160,19 +167,6 @@ fn deprecated_flag(text: &str) {
     eprintln!("level=WARN msg={text:?}");
 }
 
-/// Refuses what is not done yet, rather than print something else than asked for.
-fn refuse(args: &TemplateArgs) -> Result<()> {
-    let refused = &args.refused;
-    let asked = [
-        (refused.dependency_update, "--dependency-update"),
-        (refused.post_renderer.is_some(), "--post-renderer"),
-    ];
-    match asked.into_iter().find(|(asked, _)| *asked) {
-        Some((_, flag)) => bail!("{flag} is not supported yet"),
-        None => Ok(()),
-    }
-}
-
 fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
     let template = args.name_template.as_deref().filter(|text| !text.is_empty());
     match args.places.as_slice() {
@@ -196,6 +190,12 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
 /// Runs `--name-template`.
 fn made_name(text: &str) -> Result<String> {
     Ok(standalone_with_environment("name-template", text, SystemTime::now(), fresh_seed())?)
+}
+
+fn compile(args: &TemplateArgs, path: &Path) -> Result<Result<CompiledChart, RenderError>> {
+    let chart = charts::load(path, args.helm.profile)?;
+    let chart = if args.skip_schema_validation { chart.without_schemas() } else { chart };
+    Ok(chart.compile())
 }
 
 /// Names that Kubernetes takes as a label: dotted lower-case words, 53 characters in all.

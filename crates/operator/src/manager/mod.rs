@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_chart::Budget;
+use catamaran_chart::{PostRender, PostRenderers};
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
 use kube::Client;
@@ -94,13 +95,20 @@ pub struct Manager {
     operator: String,
     options: Options,
     reconcilers: Vec<Registered>,
+    /// Each with the kind that it is for; without one, for all.
+    post_renderers: Vec<(Option<String>, Arc<dyn PostRender>)>,
 }
 
 impl Manager {
     /// A manager for the operator of this name. The name is the field manager of native objects, the
     /// value of their `app.kubernetes.io/managed-by` label, and the user agent: choose it once.
     pub fn new(operator: &str, options: Options) -> Self {
-        Self { operator: operator.to_owned(), options, reconcilers: Vec::new() }
+        Self {
+            operator: operator.to_owned(),
+            options,
+            reconcilers: Vec::new(),
+            post_renderers: Vec::new(),
+        }
     }
 
     /// Registers a reconciler under the name that `reconciler:` in watches.yaml uses. Without an entry
@@ -109,6 +117,21 @@ impl Manager {
     pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
         let make: Make = Box::new(move |hub| Arc::new(NativeController::new(reconciler, hub)));
         self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
+        self
+    }
+
+    /// Lets a step change what all charts render, after the steps that were added before. Another
+    /// step in a new version of the operator changes a release when its values or its chart do.
+    #[must_use]
+    pub fn post_renderer(mut self, step: impl PostRender + 'static) -> Self {
+        self.post_renderers.push((None, Arc::new(step)));
+        self
+    }
+
+    /// The same for the charts of one kind (`Memcached`).
+    #[must_use]
+    pub fn post_renderer_of(mut self, kind: &str, step: impl PostRender + 'static) -> Self {
+        self.post_renderers.push((Some(kind.to_owned()), Arc::new(step)));
         self
     }
 
@@ -166,6 +189,15 @@ impl Manager {
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
         let mut watches = watches::load(file, &known, types)?;
+        for watch in &mut watches {
+            let is_its =
+                |kind: &Option<String>| kind.as_ref().is_none_or(|kind| *kind == watch.gvk.kind);
+            let steps = self.post_renderers.iter().filter(|(kind, _)| is_its(kind));
+            let steps: PostRenderers = steps.map(|(_, step)| step.clone()).collect();
+            if let Hull::Chart(chart) = &mut watch.hull {
+                *chart = Arc::new(chart.as_ref().clone().with_post_renderers(steps));
+            }
+        }
         for Registered { name, gvk, .. } in &self.reconcilers {
             let mentioned =
                 |watch: &Watch| matches!(&watch.hull, Hull::Reconciler(of) if of == name);
@@ -217,7 +249,7 @@ struct Running {
 
 impl Running {
     fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
-        let Manager { operator, options, reconcilers } = manager;
+        let Manager { operator, options, reconcilers, .. } = manager;
         let bound = |watch: &Watch| {
             watch.max_concurrent_reconciles.unwrap_or(options.max_concurrent_reconciles)
         };

@@ -36,6 +36,13 @@ impl<'a> Deserializer<'a> {
         Self::within(text, numbers, crate::MAX_SIZE)
     }
 
+    /// A key that comes twice in a mapping is an error; without this, the last one wins.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.reader.strict = true;
+        self
+    }
+
     /// As [`Deserializer::new`], into no more than `room` bytes, counting what is usually made of it.
     ///
     /// # Errors
@@ -52,7 +59,7 @@ impl<'a> Deserializer<'a> {
 
     fn from_document(document: Document<'a>, numbers: Numbers, room: usize) -> Self {
         let budget = Budget::new(room.saturating_sub(document.size));
-        Self { reader: Reader { document, numbers, budget } }
+        Self { reader: Reader { document, numbers, strict: false, budget } }
     }
 }
 

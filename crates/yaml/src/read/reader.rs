@@ -101,6 +101,8 @@ impl Budget {
 pub(super) struct Reader<'a> {
     pub(super) document: Document<'a>,
     pub(super) numbers: Numbers,
+    /// Whether a key that comes twice is an error.
+    pub(super) strict: bool,
     pub(super) budget: Budget,
 }
 
@@ -245,11 +247,21 @@ impl Reader<'_> {
             };
             self.budget.charge_bytes(name.len())?;
             if let Some(replaced) = into.set(Entry { key: name, value, merged }) {
+                if self.strict {
+                    return Err(self.twice(key, value));
+                }
                 // Gone, but it must have been right.
                 self.check(replaced)?;
             }
         }
         Ok(())
+    }
+
+    fn twice(&self, key: NodeId, value: NodeId) -> Error {
+        let line = self.document.node(value).map_or(0, |node| node.mark.0);
+        let key = self.key(key, value).unwrap_or_default();
+        let message = format!("unmarshal errors:\n  line {line}: key {key:?} already set in map");
+        Error::decode(message).at(line, 0)
     }
 
     /// The value that a key without a text has in the end.

@@ -13,7 +13,8 @@ use crate::error::Error;
 /// The text is not YAML, or has such keys: Go's text, one line for each.
 pub fn check_repeated_keys(text: &str) -> Result<(), Error> {
     let document = Composer::new(text, crate::MAX_SIZE)?.next_document()?.unwrap_or_default();
-    let reader = Reader { document, numbers: Numbers::Exact, budget: Budget::default() };
+    let reader =
+        Reader { document, numbers: Numbers::Exact, budget: Budget::default(), strict: false };
     let mut search = Search { reader: &reader, found: Vec::new() };
     if !reader.document().nodes.is_empty() {
         search.node(0)?;
