@@ -17,6 +17,8 @@ pub struct Sum {
     pub equal: usize,
     pub helm: Duration,
     pub ours: Duration,
+    pub helm_cpu: Duration,
+    pub our_cpu: Duration,
     /// The greatest peak of any case.
     pub helm_bytes: u64,
     pub our_bytes: u64,
@@ -69,6 +71,8 @@ pub fn sum(helm: &Path, ours: &Path, cases: &[Case]) -> Result<Sum> {
         sum.equal += usize::from(theirs.answer == own.answer);
         sum.helm += theirs.wall;
         sum.ours += own.wall;
+        sum.helm_cpu += theirs.cpu;
+        sum.our_cpu += own.cpu;
         sum.helm_bytes = sum.helm_bytes.max(theirs.bytes);
         sum.our_bytes = sum.our_bytes.max(own.bytes);
     }

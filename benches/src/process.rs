@@ -12,6 +12,8 @@ use crate::Case;
 /// One run of a program.
 pub struct Run {
     pub wall: Duration,
+    /// Of all its threads, the system's work for it included: what a busy machine changes least.
+    pub cpu: Duration,
     /// Peak resident memory. No less than our own, from which the process came: a few MiB.
     pub bytes: u64,
     /// Exit status and what was printed.
@@ -65,7 +67,8 @@ pub fn run(program: &Path, case: &Case) -> Result<Run> {
     let ended = child.wait4()?;
     let wall = start.elapsed();
     let answer = (ended.status.code(), read(output)?);
-    Ok(Run { wall, bytes: ended.rusage.maxrss, answer })
+    let cpu = ended.rusage.utime + ended.rusage.stime;
+    Ok(Run { wall, cpu, bytes: ended.rusage.maxrss, answer })
 }
 
 /// A file takes what is printed, so that nobody waits for a reader.

@@ -28,6 +28,8 @@ pub fn start(helm: &Path, ours: &Path) -> Result<()> {
 pub fn processes(case: &Case, runs: &process::Compared) {
     let walls = |runs: &[process::Run]| runs.iter().map(|run| run.wall).collect::<Vec<_>>();
     times(&case.name, "whole process", &walls(&runs.helm), &walls(&runs.ours));
+    let cpus = |runs: &[process::Run]| runs.iter().map(|run| run.cpu).collect::<Vec<_>>();
+    times(&case.name, "whole process, CPU time", &cpus(&runs.helm), &cpus(&runs.ours));
     let peak = |runs: &[process::Run]| {
         let mut bytes: Vec<_> = runs.iter().map(|run| run.bytes).collect();
         bytes.sort_unstable();
@@ -65,6 +67,9 @@ pub fn sum(sum: &Sum) {
         &time(ours),
         &ratio(helm.as_nanos(), ours.as_nanos()),
     );
+    let (helm_cpu, our_cpu) = (sum.helm_cpu, sum.our_cpu);
+    let cpu_ratio = ratio(helm_cpu.as_nanos(), our_cpu.as_nanos());
+    row(&name, "the same, CPU time", &time(helm_cpu), &time(our_cpu), &cpu_ratio);
     let count = u32::try_from(*cases).unwrap_or(1).max(1);
     row(&name, "a case", &time(helm / count), &time(ours / count), "");
     let (helm, ours) = (sum.helm_bytes, sum.our_bytes);
