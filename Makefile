@@ -22,6 +22,9 @@ delete-timeout ?= 2m
 CARGO ?= cargo
 # Which tests: make test TESTARGS='-p catamaran-chart coalesce'
 TESTARGS ?= --workspace --no-fail-fast
+# How long, in seconds, and what to fuzz; empty means every target.
+FUZZ_TIME ?= 60
+TARGET ?=
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -38,6 +41,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+RELEASE_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
 # A cluster that lives as long as the command behind the dashes.
 LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 # The same with a real node, and the images for it.
@@ -103,6 +107,10 @@ manifests: ## Write the CRDs of the native kinds, from the Rust types, into conf
 generate: manifests ## The same: Rust's derives stand in for generated deep copies.
 	@echo "generate: nothing else to do, the code a type needs is derived when it is compiled"
 
+.PHONY: docs
+docs: ## Write the reference page of the functions, from the functions, into docs/functions.md.
+	WRITE_DOCS=1 $(CARGO) test --package catamaran-chart --test functions the_reference_page_is_up_to_date
+
 .PHONY: fmt
 fmt: ## Format all Rust code.
 	$(CARGO) fmt --all
@@ -138,6 +146,19 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+# make bench CHARTS=/a/folder DETAIL='--detail airflow': a folder of other people's charts, all or some
+.PHONY: bench
+bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=folder: with charts of your own.
+	$(CARGO) build --release --package catamaran-cli --package catamaran-benches
+	@$(WITH_TOOLS) && cd hack/tools/helm4 && go build -o $(RELEASE_DIR)/helm-render ./render
+	@$(WITH_TOOLS) && $(RELEASE_DIR)/catamaran-benches --helm "$$(command -v helm)" \
+		--catamaran $(RELEASE_DIR)/catamaran --library $(RELEASE_DIR)/helm-render \
+		$(if $(CHARTS),--charts $(CHARTS)) $(DETAIL)
+
+.PHONY: fuzz
+fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.
+	FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh $(TARGET)
 
 .PHONY: e2e
 e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).

@@ -18,9 +18,10 @@ readonly HERE MODULES CACHE
 # waiting for a network, say) must not hang us.
 readonly PROBE_SECONDS=20
 
-# name | family = folder under hack/tools | module whose version is the pin
+# name | family = folder under hack/tools or hack/oracle | module whose version is the pin
 # | package | which versions fit besides the pinned one: `minor` = every patch
-# of the pinned minor, `exact` = none | group: `node` only with --node.
+# of the pinned minor, `exact` = none | group: `node` only with --node, `oracle`
+# only with --oracle.
 readonly TABLE='
 etcd                    etcd       go.etcd.io/etcd/server/v3 .                                              minor base
 kube-apiserver          kubernetes k8s.io/kubernetes         k8s.io/kubernetes/cmd/kube-apiserver          minor base
@@ -32,6 +33,8 @@ helm4                   helm4      helm.sh/helm/v4           helm.sh/helm/v4/cmd
 helm3                   helm3      helm.sh/helm/v3           helm.sh/helm/v3/cmd/helm                      minor base
 kubelet                 kubernetes k8s.io/kubernetes         k8s.io/kubernetes/cmd/kubelet                 minor node
 kube-proxy              kubernetes k8s.io/kubernetes         k8s.io/kubernetes/cmd/kube-proxy              minor node
+oracle4                 oracle4    helm.sh/helm/v4           .                                             exact oracle
+oracle3                 oracle3    helm.sh/helm/v3           .                                             exact oracle
 '
 
 # The names above that are wanted, in order, and what is known of each.
@@ -51,12 +54,13 @@ die() {
 
 usage() {
     cat <<'END'
-usage: hack/tools.sh [--node] [path|env]
+usage: hack/tools.sh [--node] [--oracle] [path|env]
 
   (nothing)  find or build every tool and print a table of them
   path       the same, and print only the folder that holds them all
   env        the same, and print lines for a shell to eval
   --node     also kubelet and kube-proxy, which only a real node needs
+  --oracle   also both Helms' libraries as programs, for `make conformance`
 
 $KUBEBUILDER_ASSETS is searched first, then the cache
 ($CATAMARAN_TOOLS_CACHE, else ~/.cache/catamaran/tools), then $PATH; what is
@@ -66,13 +70,22 @@ END
 
 # --- what is wanted -------------------------------------------------------
 
+# The folder of a family's Go module: of a pinned tool, or of an oracle, which
+# is a program of ours around a pinned library.
+module_dir() { # family
+    case $1 in
+    oracle*) printf '%s' "$HERE/oracle/$1" ;;
+    *) printf '%s' "$MODULES/$1" ;;
+    esac
+}
+
 # The version a family's go.mod requires of a module. go.mod is the only place
 # that knows versions; everything here is derived from it.
 required_version() { # family module
     awk -v module="$2" '
         $1 == "require" && $2 == module { print $3; exit }
         $1 == module && $2 ~ /^v/       { print $2; exit }
-    ' "$MODULES/$1/go.mod"
+    ' "$(module_dir "$1")/go.mod"
 }
 
 load_table() { # groups...
@@ -84,7 +97,7 @@ load_table() { # groups...
         PACKAGE[$name]=$package
         FIT[$name]=$fit
         VERSION[$name]=$(required_version "$family" "$module")
-        [[ -n ${VERSION[$name]} ]] || die "$MODULES/$family/go.mod does not require $module"
+        [[ -n ${VERSION[$name]} ]] || die "$(module_dir "$family")/go.mod does not require $module"
         CACHED[$name]=$CACHE/$name-${VERSION[$name]}-$(build_key "$family" "${VERSION[$name]}")/$name
     done <<<"$TABLE"
 }
@@ -106,7 +119,7 @@ ldflags() { # family version
     kwok)
         flags+=" -X sigs.k8s.io/kwok/pkg/consts.Version=$version"
         ;;
-    helm3)
+    helm3 | oracle3)
         # Unlike helm 4, helm 3 does not read the Kubernetes version it
         # renders for by default from its build information.
         minor=$(required_version helm3 k8s.io/client-go | cut -d. -f2)
@@ -116,7 +129,7 @@ ldflags() { # family version
         flags+=" -X helm.sh/helm/v3/internal/version.version=$version"
         flags+=" -X helm.sh/helm/v3/internal/version.gitTreeState=clean"
         ;;
-    helm4)
+    helm4 | oracle4)
         flags+=" -X helm.sh/helm/v4/internal/version.version=$version"
         flags+=" -X helm.sh/helm/v4/internal/version.gitTreeState=clean"
         ;;
@@ -127,8 +140,11 @@ ldflags() { # family version
 # Everything that decides what is built, in a dozen characters: a changed pin,
 # sum, source or flag gets a folder of its own, so nothing cached goes stale.
 build_key() { # family version
+    local dir
+    dir=$(module_dir "$1")
     {
-        cat "$MODULES/$1"/go.mod "$MODULES/$1"/go.sum "$MODULES/$1"/*.go
+        cat "$dir"/go.mod "$dir"/go.sum "$dir"/*.go
+        case $1 in oracle*) cat "$HERE"/oracle/lines/* ;; esac
         ldflags "$1" "$2"
         uname -sm # a home directory may be shared by machines
     } | sha256sum | cut -c1-12
@@ -225,10 +241,10 @@ find_on_path() { # name
 # with the version it would build with.
 check_go() { # family
     local need have
-    need=$(awk '$1 == "go" { print $2; exit }' "$MODULES/$1/go.mod")
+    need=$(awk '$1 == "go" { print $2; exit }' "$(module_dir "$1")/go.mod")
     command -v go >/dev/null ||
         die "Go $need or newer is needed to build ${1}; install it, or put fitting binaries into \$KUBEBUILDER_ASSETS"
-    have=$(cd "$MODULES/$1" && go env GOVERSION 2>/dev/null) || have=
+    have=$(cd "$(module_dir "$1")" && go env GOVERSION 2>/dev/null) || have=
     have=${have#go}
     [[ -n $have && $(printf '%s\n' "$need" "${have%% *}" | sort -V | head -n1) == "$need" ]] ||
         die "Go $need or newer is needed to build ${1}, and this one is ${have:-of an unknown version} ($(command -v go)); install a newer Go, or put fitting binaries into \$KUBEBUILDER_ASSETS"
@@ -237,7 +253,7 @@ check_go() { # family
 cold_time() { # family
     case $1 in
     kubernetes) printf 'about 5 minutes when cold' ;;
-    helm4) printf 'about 2 minutes when cold' ;;
+    helm4 | oracle4) printf 'about 2 minutes when cold' ;;
     *) printf 'about 1 minute when cold' ;;
     esac
 }
@@ -255,7 +271,7 @@ go_build() { # family version package...
     # files lie in ours, so that killing either leaves nothing behind. It gets
     # a process group of its own, so that its compilers can be stopped with it.
     (
-        cd "$MODULES/$family"
+        cd "$(module_dir "$family")"
         exec setsid env -u GOOS -u GOARCH CGO_ENABLED=0 GOWORK=off GOTMPDIR="$SCRATCH/go" \
             go build -mod=readonly -trimpath -buildvcs=false -ldflags "$flags" -o "$SCRATCH/out/" "$@"
     ) >"$log" 2>&1 </dev/null &
@@ -276,7 +292,7 @@ go_build() { # family version package...
 
 build_failed() { # family log
     CHILD=
-    say "tools: go build failed in hack/tools/$1; the end of $2:"
+    say "tools: go build failed in $(module_dir "$1"); the end of $2:"
     tail -n 20 "$2" | sed 's/^/    /' >&2
     exit 1
 }
@@ -425,6 +441,7 @@ main() {
         case $1 in
         -h | --help) usage && exit 0 ;;
         --node) groups+=(node) ;;
+        --oracle) groups+=(oracle) ;;
         path | env) mode=$1 ;;
         *) usage >&2 && exit 2 ;;
         esac

@@ -1,5 +1,7 @@
 //! The model of a chart, as Helm's records hold it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,8 +10,8 @@ use serde_json::{Map, Value};
 pub struct File {
     /// The name inside its chart, with slashes: `templates/service.yaml`.
     pub name: String,
-    /// The bytes, a leading byte order mark cut.
-    pub data: Vec<u8>,
+    /// The bytes, a leading byte order mark cut; shared with whoever shows them.
+    pub data: Arc<[u8]>,
 }
 
 /// A chart as it lies on disk: loaded and validated, nothing processed.
@@ -43,7 +45,7 @@ pub struct Crd {
     /// With the chart's path: `memcached/charts/sub/crds/crontab.yaml`.
     pub source: String,
     /// The bytes; may hold several documents.
-    pub data: Vec<u8>,
+    pub data: Arc<[u8]>,
 }
 
 impl Chart {

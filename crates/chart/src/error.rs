@@ -96,6 +96,14 @@ pub enum LoadError {
         /// Files and folders.
         limit: usize,
     },
+    /// A symbolic link that points nowhere, or in a circle.
+    #[error("error evaluating symlink {}: {fault}", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Go's words.
+        fault: String,
+    },
     /// Folders nested too deep; most likely a symbolic link to a folder above.
     #[error("{} is nested more than {limit} folders deep: is there a symbolic link in a circle?", path.display())]
     TooDeep {
@@ -107,6 +115,16 @@ pub enum LoadError {
     /// Something is wrong with a `.tgz`.
     #[error("{0}")]
     Archive(String),
+    /// A folder in `charts/` that is named like an archive.
+    #[error("error unpacking subchart tar in {parent}: expected {name}, got {got}")]
+    NoArchive {
+        /// The chart that holds it.
+        parent: String,
+        /// Its name.
+        name: String,
+        /// The first file in it.
+        got: String,
+    },
     /// Something is wrong with a chart under `charts/`.
     #[error("error unpacking subchart {name} in {parent}: {source}")]
     Subchart {
@@ -117,9 +135,15 @@ pub enum LoadError {
         /// What is wrong.
         source: Box<LoadError>,
     },
-    /// Chart.yaml names an apiVersion other than `v1` and `v2`.
-    #[error("chart apiVersion {0:?} is not supported (Chart.yaml)")]
-    ApiVersion(String),
+    /// Chart.yaml names an apiVersion other than `v1` and `v2`, which Helm 4 refuses, and there is
+    /// another fault.
+    #[error("{otherwise}")]
+    ApiVersion {
+        /// The apiVersion.
+        version: String,
+        /// The other fault.
+        otherwise: Box<LoadError>,
+    },
 }
 
 /// Why a chart could not be rendered.
@@ -141,6 +165,9 @@ pub enum RenderError {
         /// The cluster's version.
         version: String,
     },
+    /// Chart.yaml names an apiVersion other than `v1` and `v2`, which Helm 4 refuses.
+    #[error("{}", if .0 == "v3" { "invalid chart apiVersion" } else { "unsupported chart version" })]
+    ApiVersion(String),
     /// A library chart cannot be installed.
     #[error("{0} charts are not installable")]
     NotInstallable(String),
@@ -158,6 +185,18 @@ pub enum RenderError {
         "values don't meet the specifications of the schema(s) in the following chart(s):\n{0}"
     )]
     Schema(String),
+    /// Chart.yaml says something of ours that means nothing.
+    #[error("annotation {name} of chart {chart} must be {expected}, not {value:?}")]
+    Annotation {
+        /// The chart.
+        chart: String,
+        /// The annotation.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
     /// A template does not parse.
     #[error("{text}")]
     Parse {
@@ -197,28 +236,50 @@ pub enum RenderError {
     },
 }
 
+const BASE_VALUE: &str = "Go value of type loader.chartBase";
+const API_VERSION: &str = "field Metadata.apiVersion";
+const BASE_API_VERSION: &str = "field chartBase.apiVersion";
+pub(crate) const NO_CHART_YAML: &str = "Chart.yaml file is missing";
+
 impl LoadError {
     /// The text as the Helm of a profile has it.
     pub fn text(&self, profile: Profile) -> String {
         match (self, profile) {
+            // Helm 3 calls the package of these types another name.
+            (Self::File { file, message }, Profile::Helm318) if file != "values.yaml" => {
+                let message = message.replace(" type v2.", " type chart.");
+                format!("cannot load {file}: {}", message.replace("[]*v2.", "[]*chart."))
+            }
             (Self::File { file, message }, Profile::Helm43) if file == "values.yaml" => {
                 format!("cannot load {file}: cannot unmarshal yaml document: {message}")
             }
             (Self::Subchart { name, parent, source }, profile) => {
-                let inner = match &**source {
+                let inner = match (&**source, profile) {
                     // Only of the outermost archive Helm 4 hides what is wrong.
-                    archive @ Self::Archive(_) => archive.to_string(),
-                    other => other.text(profile),
+                    (archive @ Self::Archive(_), _) => archive.to_string(),
+                    (Self::File { file, .. }, Profile::Helm43) if file == "Chart.yaml" => {
+                        source.to_string()
+                    }
+                    (other, profile) => other.text(profile),
                 };
                 format!("error unpacking subchart {name} in {parent}: {inner}")
+            }
+            // Before it reads a chart, Helm 4 looks for its apiVersion alone.
+            (Self::File { file, message }, Profile::Helm43) if file == "Chart.yaml" => {
+                let message = message.replace("Go value of type v2.Metadata", BASE_VALUE);
+                format!("cannot load {file}: {}", message.replace(API_VERSION, BASE_API_VERSION))
+            }
+            (Self::Ignore { message, .. }, _) => message.clone(),
+            (Self::Archive(message), Profile::Helm43) if message == NO_CHART_YAML => {
+                "unable to detect chart version, no Chart.yaml found".to_owned()
             }
             (Self::Archive(message), Profile::Helm43) if !message.starts_with("file '") => {
                 "unable to load chart archive".to_owned()
             }
-            (Self::ApiVersion(version), Profile::Helm43) if version == "v3" => {
-                "invalid chart apiVersion".to_owned()
+            (Self::ApiVersion { version, .. }, Profile::Helm43) => {
+                RenderError::ApiVersion(version.clone()).to_string()
             }
-            (Self::ApiVersion(_), Profile::Helm43) => "unsupported chart version".to_owned(),
+            (Self::ApiVersion { otherwise, .. }, profile) => otherwise.text(profile),
             (other, _) => other.to_string(),
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Everything follows the real `helm`, in one of two [`Profile`]s. What is not
-//! supported is a clear error ([`LoadError::ApiVersion`],
+//! supported is a clear error ([`RenderError::ApiVersion`],
 //! [`RenderError::Unsupported`]), never a wrong manifest.
 //!
 //! A `lookup` whose answer is not in [`Lookups`] ends the rendering with
@@ -20,6 +20,7 @@ mod gojson;
 pub mod load;
 pub mod manifest;
 mod profile;
+pub mod reference;
 pub mod render;
 pub mod values;
 
@@ -28,7 +29,7 @@ pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use manifest::{Hook, Manifest, Rendered};
 pub use profile::Profile;
 pub use render::{
-    Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, RandomSeed, ReleaseFacts,
-    RenderInput, fresh_seed,
+    ApiVersions, Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, RandomSeed,
+    ReleaseFacts, RenderInput, fresh_seed,
 };
 pub use values::coalesce;

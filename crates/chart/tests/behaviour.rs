@@ -307,7 +307,7 @@ fn links_in_a_circle_end() {
         std::os::unix::fs::symlink(".", folder.0.join(name)).unwrap();
     }
     let error = Chart::load(&folder.0).unwrap_err();
-    assert!(matches!(error, LoadError::Io { .. } | LoadError::TooManyFiles { .. }), "{error}");
+    assert!(matches!(error, LoadError::Link { .. } | LoadError::TooManyFiles { .. }), "{error}");
 }
 
 #[test]
@@ -330,8 +330,6 @@ fn a_schema_that_points_elsewhere_is_refused_and_never_fetched() {
         let error = render(&folder.compile(), &json!({})).unwrap_err();
         assert!(matches!(error, RenderError::Unsupported { .. }), "{reference}: {error}");
     }
-    folder.write("values.schema.json", json!({"$ref": "urn:example:x"}).to_string());
-    render(&folder.compile(), &json!({})).unwrap();
 }
 
 #[test]

@@ -46,19 +46,22 @@ A watches.yaml:
     kind: Memcached
     chart: helm-charts/memcached";
 
-#[tokio::main]
-async fn main() -> Result<ExitCode> {
+fn main() -> Result<ExitCode> {
     match parse().command {
-        Command::Run { options } => {
-            options.init_logging().map_err(anyhow::Error::msg)?;
-            // As helm-operator had them: projects that move here rely on it.
-            let override_values = options.override_values.or(Some(OverrideTypes::Strings));
-            let options = Options { override_values, ..options };
-            Manager::new("catamaran", options).run().await?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Run { options } => run(options),
         Command::Template(args) => Ok(template::run(&args, context::namespace)),
     }
+}
+
+/// Alone in starting a runtime: the other commands would wait for its threads.
+#[tokio::main]
+async fn run(options: Options) -> Result<ExitCode> {
+    options.init_logging().map_err(anyhow::Error::msg)?;
+    // As helm-operator had them: projects that move here rely on it.
+    let override_values = options.override_values.or(Some(OverrideTypes::Strings));
+    let options = Options { override_values, ..options };
+    Manager::new("catamaran", options).run().await?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.

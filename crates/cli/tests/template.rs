@@ -49,51 +49,10 @@ fn equal(helm: &Path, profile: &str, folder: &Path, arguments: &[&str]) {
     assert_eq!(ours.status.code(), helm.status.code(), "{profile} {arguments:?}");
 }
 
-fn fixture(name: &str) -> PathBuf {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../chart/tests/fixtures");
-    fixtures.join(name).canonicalize().unwrap()
-}
-
 /// Both generations, with the profile that follows them.
 fn generations() -> [(PathBuf, &'static str); 2] {
     let tools = catamaran_localcluster::tools().unwrap();
     [(tools.helm(), "4.3"), (tools.helm3(), "3.18")]
-}
-
-#[test]
-fn charts_render_as_by_helm() {
-    let names = [
-        "capabilities",
-        "control-flow",
-        "crds",
-        "error-fail-included",
-        "error-missing-template",
-        "error-nil-pointer",
-        "error-parse",
-        "error-yaml",
-        "files",
-        "hooks",
-        "install-order",
-        "library",
-        "notes",
-        "schema-violated",
-        "split",
-        "subchart-alias",
-        "subchart-null",
-        "values-types",
-    ];
-    for (helm, profile) in generations() {
-        for name in names {
-            let folder = fixture(name);
-            let chart = fs::read_to_string(folder.join("chart.path"));
-            let chart = chart.map_or_else(|_| "chart".to_owned(), |path| path.trim().to_owned());
-            let mut arguments = vec!["demo", chart.as_str()];
-            if folder.join("values.yaml").exists() {
-                arguments.extend(["-f", "values.yaml"]);
-            }
-            equal(&helm, profile, &folder, &arguments);
-        }
-    }
 }
 
 /// Lines of arguments for the chart of `shows`, which prints its values and what it knows.

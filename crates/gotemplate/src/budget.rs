@@ -257,7 +257,8 @@ impl Meter {
         self.next_sweep = held.saturating_add(self.budget.memory / 8).max(self.budget.memory / 2);
     }
 
-    pub(crate) fn charge_output(&mut self, bytes: usize) -> Result<(), FuncError> {
+    /// Charges bytes about to be written.
+    pub fn charge_output(&mut self, bytes: usize) -> Result<(), FuncError> {
         self.output = self.output.saturating_add(bytes);
         if self.output > self.budget.output {
             let text = format!("exceeded the output limit of {} bytes", self.budget.output);

@@ -32,7 +32,7 @@ impl ErrorKind {
 }
 
 /// Where in a template something happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The name under which the text was parsed: a file's path, `gotpl` for `tpl`.
     pub file: String,
@@ -86,8 +86,14 @@ impl Error {
         Self(Box::new(Repr { kind: ErrorKind::Exec, text, tag: None, places: Vec::new() }))
     }
 
-    /// An execution error at a place, with what a function had to say.
-    pub(crate) fn exec(mut place: Place, cause: FuncError) -> Self {
+    /// A function's error that has no place of its own.
+    pub(crate) fn unplaced(cause: FuncError) -> Self {
+        let places = cause.inner.map(|inner| inner.0.places).unwrap_or_default();
+        Self(Box::new(Repr { kind: cause.kind, text: cause.text, tag: cause.tag, places }))
+    }
+
+    /// An execution error at a place, with what a function had to say: Go's text of both.
+    pub fn exec(mut place: Place, cause: FuncError) -> Self {
         let text = format!(
             "template: {}:{}:{}: executing {} at <{}>: {}",
             place.file,
@@ -169,6 +175,11 @@ impl FuncError {
     pub fn wrap(prefix: impl Into<String>, inner: Error) -> Self {
         let text = format!("{}{inner}", prefix.into());
         Self { kind: inner.kind(), text, tag: inner.tag(), inner: Some(inner) }
+    }
+
+    /// A used-up depth: what nests on the native stack is too deep.
+    pub fn too_deep(text: impl Into<String>) -> Self {
+        Self::budget(ErrorKind::Depth, text)
     }
 
     pub(crate) fn budget(kind: ErrorKind, text: impl Into<String>) -> Self {

@@ -131,7 +131,7 @@ impl Functions {
     /// Go's own functions.
     pub fn new() -> Self {
         let mut functions = Self(HashMap::new());
-        functions.extend(crate::builtins::all());
+        functions.extend(crate::builtins::ITEMS.iter().map(|item| item.func.clone()));
         functions
     }
 

@@ -63,6 +63,8 @@ mod compile;
 mod error;
 pub mod fmt;
 mod func;
+mod item;
+mod outside;
 mod parse;
 mod set;
 mod value;
@@ -71,11 +73,18 @@ mod vm;
 pub use budget::{Budget, Meter};
 pub use error::{Error, ErrorKind, FuncError, Place};
 pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, RandomSeed, Then};
+pub use item::{Example, Item, Origin};
+pub use outside::Argument;
 pub use set::{MissingKey, TemplateSet};
 pub use value::{
     Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed, Str,
     Type, TypedNil, Value, View,
 };
+
+/// Go's own functions, with what people read about them.
+pub fn builtins() -> &'static [Item] {
+    builtins::ITEMS
+}
 
 /// How deep values may nest where the engine walks them: printing, plain data, copies. What nests
 /// deeper (a map that contains itself) is an error.

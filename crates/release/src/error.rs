@@ -42,6 +42,14 @@ pub enum Error {
         /// What it has to be.
         due: u32,
     },
+    /// There is no such release, or no such revision of it. Nothing was written.
+    #[error("release {name:?} {}", .revision.map_or_else(|| "was not found".to_owned(), |n| format!("has no revision {n}")))]
+    NoRevision {
+        /// The release's name.
+        name: String,
+        /// The revision that was asked for, if there are others.
+        revision: Option<u32>,
+    },
     /// Another chart has a release of this name here. Nothing was written.
     #[error(
         "duplicate release name: found existing release with name {name:?} for chart {chart:?}"

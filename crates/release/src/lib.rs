@@ -24,8 +24,8 @@
 //! Nothing ever waits: where a hook is at work, [`Error::Waiting`] says which, and the call is to be
 //! made again once its object changed. How far it has come is in the record, see [`plan::hooks`].
 //!
-//! For now refused, before anything is written: records larger than a Secret may be
-//! ([`Error::Encode`]).
+//! A record that no Secret can hold is cut into several ([`record::chunks`]); the helm CLI does not see
+//! such a release.
 
 #[cfg(test)]
 mod fixtures;
@@ -36,7 +36,7 @@ pub mod objects;
 pub mod plan;
 pub mod record;
 
-pub use drive::{Applied, AppliedObject, Done, Driver, Kept, Uninstalled, WhyKept};
+pub use drive::{Applied, AppliedObject, Done, Driver, Kept, Tested, Uninstalled, WhyKept};
 pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};
 pub use plan::hooks::{Event, Why};

@@ -16,6 +16,8 @@ const BLOCK: usize = 16;
 
 items! {
     /// A text encrypted under a password, in base 64.
+    sprig "PASSWORD TEXT -> string",
+        r#"{{ encryptAES "secret" "hello" | decryptAES "secret" }}"# => "hello";
     "encryptAES"(String, String) => |ctx, args| {
         let text = bytes(args, 1);
         if text.is_empty() {
@@ -31,6 +33,8 @@ items! {
         string(ctx, STANDARD.encode(out))
     };
     /// What `encryptAES` has encrypted under the same password.
+    sprig "PASSWORD TEXT -> string",
+        r#"{{ decryptAES "secret" "AAECAwQFBgcICQoLDA0OD/zYDgky5Vq7TY3y/MAnTrM=" }}"# => "hello";
     "decryptAES"(String, String) => |ctx, args| {
         let text = bytes(args, 1);
         if text.is_empty() {

@@ -14,15 +14,18 @@ const COST: u32 = 10;
 const HASHED: u32 = 150;
 const DERIVED: u32 = 250;
 /// What deriving one needs for a moment, in bytes: 128 * r * N of scrypt.
-const DERIVING_BYTES: usize = 128 * 8 << 15;
+const DERIVING_BYTES: usize = (128 * 8) << 15;
 
 items! {
     /// A password as bcrypt stores it.
+    sprig "PASSWORD -> string", r#"{{ bcrypt "secret" | trunc 7 }}"# => "$2a$10$";
     "bcrypt"(String) => |ctx, args| {
         let stored = stored_password(ctx, bytes(args, 0))?;
         string(ctx, stored)
     };
     /// A line of an `.htpasswd` file: a user and a password.
+    sprig "USER PASSWORD -> string",
+        r#"{{ htpasswd "admin" "secret" | trunc 13 }}"# => "admin:$2a$10$";
     "htpasswd"(String, String) => |ctx, args| {
         let user = chars(args, 0);
         if user.contains(':') {
@@ -33,6 +36,8 @@ items! {
     };
     /// A password for a site, always the same for the same counter, kind, master password, user and
     /// site (the algorithm of Master Password). Kinds: maximum, long, medium, short, basic, pin.
+    sprig "COUNTER KIND PASSWORD USER SITE -> string",
+        r#"{{ derivePassword 1 "long" "password" "user" "example.com" }}"# => "ZedaFaxcZaso9*";
     "derivePassword"(Uint64, String, String, String, String) => |ctx, args| {
         let kind = chars(args, 1);
         let Some((_, patterns)) = PATTERNS.iter().find(|(name, _)| *name == kind) else {

@@ -9,6 +9,7 @@ use crate::merge::merge;
 
 items! {
     /// A map of its arguments: key, value, key, value; a last key without a value has `""`.
+    sprig "KEY VALUE... -> map", r#"{{ dict "name" "web" "port" 80 }}"# => "map[name:web port:80]";
     "dict"(; Any) => |ctx, args| {
         charge_items(ctx, args.len().saturating_mul(3))?;
         let made = ctx.heap.new_map();
@@ -20,11 +21,13 @@ items! {
         Ok(made.into())
     };
     /// The value of a key; `""` if it is missing.
+    sprig "MAP KEY -> any", r#"{{ get (dict "a" 1) "a" }}"# => "1";
     "get"(Map, String) => |ctx, args| {
         let value = map(args, 0).and_then(|of| ctx.heap.get(of, text(args, 1)).cloned());
         Ok(value.unwrap_or_else(|| "".into()))
     };
     /// Sets a key of a map, and returns the map.
+    sprig "MAP KEY VALUE -> map", r#"{{ set (dict "a" 1) "b" 2 }}"# => "map[a:1 b:2]";
     "set"(Map, String, Any) => |ctx, args| {
         let Some(of) = map(args, 0).filter(|of| !is_nil_map(ctx, *of)) else { return Err(FuncError::new("assignment to entry in nil map")) };
         charge_items(ctx, 3)?;
@@ -32,6 +35,7 @@ items! {
         Ok(of.into())
     };
     /// Removes a key of a map, and returns the map.
+    sprig "MAP KEY -> map", r#"{{ unset (dict "a" 1 "b" 2) "a" }}"# => "map[b:2]";
     "unset"(Map, String) => |ctx, args| {
         if let Some(of) = map(args, 0) {
             ctx.heap.remove(of, text(args, 1));
@@ -39,16 +43,20 @@ items! {
         Ok(any(args, 0).clone())
     };
     /// Whether a map has a key, whatever its value.
+    sprig "MAP KEY -> bool", r#"{{ hasKey (dict "a" nil) "a" }}"# => "true";
     "hasKey"(Map, String) => |ctx, args| {
         Ok(map(args, 0).is_some_and(|of| ctx.heap.get(of, text(args, 1)).is_some()).into())
     };
     /// The values that maps have for a key.
+    sprig "KEY MAP... -> list",
+        r#"{{ pluck "a" (dict "a" 1) (dict "b" 2) (dict "a" 3) }}"# => "[1 3]";
     "pluck"(String; Map) => |ctx, args| {
         let maps = from(args, 1).iter().filter_map(Value::as_map);
         let found = maps.filter_map(|of| ctx.heap.get(of, text(args, 0)).cloned()).collect();
         list(ctx, found)
     };
     /// The keys of maps. (Helm's come in random order, ours sorted.)
+    sprig "MAP... -> list", r#"{{ keys (dict "b" 1 "a" 2) | sortAlpha }}"# => "[a b]";
     "keys"(; Map) => |ctx, args| {
         let mut all: Vec<Str> = Vec::new();
         for of in args.iter().filter_map(Value::as_map) {
@@ -58,11 +66,13 @@ items! {
         strings(ctx, all)
     };
     /// The values of a map. (Helm's come in random order, ours in that of the keys.)
+    sprig "MAP -> list", r#"{{ values (dict "a" 1) }}"# => "[1]";
     "values"(Map) => |ctx, args| {
         let all = map(args, 0).map(|of| ctx.heap.map(of).entries.values().cloned().collect());
         list(ctx, all.unwrap_or_default())
     };
     /// A new map with only these keys.
+    sprig "MAP KEY... -> map", r#"{{ pick (dict "a" 1 "b" 2 "c" 3) "a" "c" }}"# => "map[a:1 c:3]";
     "pick"(Map; String) => |ctx, args| {
         charge_items(ctx, args.len().saturating_mul(3))?;
         let made = ctx.heap.new_map();
@@ -74,6 +84,7 @@ items! {
         Ok(made.into())
     };
     /// A new map without these keys.
+    sprig "MAP KEY... -> map", r#"{{ omit (dict "a" 1 "b" 2 "c" 3) "a" "c" }}"# => "map[b:2]";
     "omit"(Map; String) => |ctx, args| {
         let made = ctx.heap.new_map();
         let Some(of) = map(args, 0).filter(|of| !is_nil_map(ctx, *of)) else { return Ok(made.into()) };
@@ -88,12 +99,18 @@ items! {
     };
     /// Fills the first map from the others where it has nothing, or something empty. Nested maps of
     /// the others become part of the first, they are not copied.
+    sprig "MAP MAP... -> map", r#"{{ merge (dict "a" 1) (dict "a" 2 "b" 3) }}"# => "map[a:1 b:3]";
     "merge" | "mustMerge"(Map; Map) => |ctx, args| merge(ctx, args, false);
     /// As `merge`, but what the later maps have wins.
+    sprig "MAP MAP... -> map",
+        r#"{{ mergeOverwrite (dict "a" 1) (dict "a" 2 "b" 3) }}"# => "map[a:2 b:3]";
     "mergeOverwrite" | "mustMergeOverwrite"(Map; Map) => |ctx, args| merge(ctx, args, true);
     /// A value deep in nested maps, or a default: `dig "a" "b" default map`.
+    sprig "KEY... DEFAULT MAP -> any", r#"{{ dig "a" "b" "none" (dict "a" (dict "b" 1)) }}"# => "1";
     "dig"(; Any) => dig;
     /// A copy that shares nothing with the original.
+    sprig "VALUE -> any",
+        r#"{{ $a := dict "x" 1 }}{{ $b := deepCopy $a }}{{ $_ := set $b "x" 2 }}{{ $a.x }}"# => "1";
     "deepCopy" | "mustDeepCopy"(Any) => |ctx, args| match any(args, 0) {
         Value::Nil => Err(FuncError::new("reflect: call of reflect.Value.Type on zero Value")),
         value => deep_copy(ctx, value, 0),

@@ -10,6 +10,7 @@ const SECOND: i64 = 1_000_000_000;
 
 items! {
     /// A number of seconds as a duration's text, `1m35s`. Only text and `int64` are understood.
+    sprig "SECONDS -> string", r#"{{ duration "95" }}"# => "1m35s";
     "duration"(Any) => |ctx, args| {
         let seconds = match any(args, 0) {
             Value::Int64(seconds) => *seconds,
@@ -19,6 +20,7 @@ items! {
         string(ctx, format(seconds.wrapping_mul(SECOND)))
     };
     /// The largest unit of a duration, or of the time since a date: `2y`, `3mo`, `5h`.
+    sprig "DURATION -> string", r#"{{ durationRound "2h10m5s" }}"# => "2h";
     "durationRound"(Any) => |ctx, args| {
         let nanoseconds = match any(args, 0) {
             Value::Int64(nanoseconds) => *nanoseconds,
@@ -28,32 +30,43 @@ items! {
         string(ctx, largest_unit(nanoseconds.unsigned_abs()))
     };
     /// A duration of anything: a text such as `1h30m`, or a number of seconds.
+    helm "DURATION -> duration", r#"{{ mustToDuration "90m" }}"# => "1h30m0s";
     "mustToDuration"(Any) => |ctx, args| as_duration(ctx, any(args, 0)).map(|d| Value::object(Duration(d)));
     /// A duration in seconds; 0 if it is none.
+    helm "DURATION -> float64", r#"{{ durationSeconds "1m30s" }}"# => "90";
     "durationSeconds"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), SECOND));
     /// A duration in whole milliseconds; 0 if it is none.
+    helm "DURATION -> int64", r#"{{ durationMilliseconds "1.5s" }}"# => "1500";
     "durationMilliseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1_000_000));
     /// A duration in whole microseconds; 0 if it is none.
+    helm "DURATION -> int64", r#"{{ durationMicroseconds "2ms" }}"# => "2000";
     "durationMicroseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1000));
     /// A duration in nanoseconds; 0 if it is none.
+    helm "DURATION -> int64", r#"{{ durationNanoseconds "2us" }}"# => "2000";
     "durationNanoseconds"(Any) => |ctx, args| Ok(whole_units(ctx, any(args, 0), 1));
     /// A duration in minutes; 0 if it is none.
+    helm "DURATION -> float64", r#"{{ durationMinutes "1h30m" }}"# => "90";
     "durationMinutes"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), 60 * SECOND));
     /// A duration in hours; 0 if it is none.
+    helm "DURATION -> float64", r#"{{ durationHours "90m" }}"# => "1.5";
     "durationHours"(Any) => |ctx, args| Ok(in_units(ctx, any(args, 0), 3600 * SECOND));
     /// A duration in days; 0 if it is none.
+    helm "DURATION -> float64", r#"{{ durationDays "36h" }}"# => "1.5";
     "durationDays"(Any) => |ctx, args| {
         let hours = as_duration(ctx, any(args, 0)).map_or(0.0, |d| units(d, 3600 * SECOND));
         Ok((hours / 24.0).into())
     };
     /// A duration in weeks; 0 if it is none.
+    helm "DURATION -> float64", r#"{{ durationWeeks "84h" }}"# => "0.5";
     "durationWeeks"(Any) => |ctx, args| {
         let hours = as_duration(ctx, any(args, 0)).map_or(0.0, |d| units(d, 3600 * SECOND));
         Ok((hours / 24.0 / 7.0).into())
     };
     /// A duration rounded to a multiple of another.
+    helm "DURATION MULTIPLE -> duration", r#"{{ durationRoundTo "1h40m" "1h" }}"# => "2h0m0s";
     "durationRoundTo"(Any, Any) => |ctx, args| Ok(by_multiple(ctx, args, round));
     /// A duration cut to a multiple of another.
+    helm "DURATION MULTIPLE -> duration", r#"{{ durationTruncateTo "1h40m" "1h" }}"# => "1h0m0s";
     "durationTruncateTo"(Any, Any) => |ctx, args| Ok(by_multiple(ctx, args, truncate));
 }
 

@@ -18,25 +18,29 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 items! {
-    /// In base 64.
+    /// The text in base 64.
+    sprig "TEXT -> string", r#"{{ b64enc "secret" }}"# => "c2VjcmV0";
     "b64enc"(String) => |ctx, args| {
         announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
         string(ctx, STANDARD.encode(bytes(args, 0)))
     };
-    /// From base 64; what is none gives the text of the error.
+    /// The text that was encoded in base 64; what is none gives the text of the error.
+    sprig "TEXT -> string", r#"{{ b64dec "c2VjcmV0" }}"# => "secret";
     "b64dec"(String) => |ctx, args| {
         announce(ctx, bytes(args, 0).len())?;
         ctx.meter.charge_scan(bytes(args, 0).len().saturating_mul(2))?;
         let decoded = from_base64(bytes(args, 0)).unwrap_or_else(String::into_bytes);
         string(ctx, decoded)
     };
-    /// In base 32.
+    /// The text in base 32.
+    sprig "TEXT -> string", r#"{{ b32enc "secret" }}"# => "ONSWG4TFOQ======";
     "b32enc"(String) => |ctx, args| {
         announce(ctx, bytes(args, 0).len().saturating_mul(2))?;
         ctx.meter.charge_steps(bytes(args, 0).len() as u64)?;
         string(ctx, encode32(bytes(args, 0)))
     };
-    /// From base 32; what is none gives the text of the error.
+    /// The text that was encoded in base 32; what is none gives the text of the error.
+    sprig "TEXT -> string", r#"{{ b32dec "ONSWG4TFOQ======" }}"# => "secret";
     "b32dec"(String) => |ctx, args| {
         announce(ctx, bytes(args, 0).len())?;
         ctx.meter.charge_steps(bytes(args, 0).len() as u64 * 2)?;
@@ -44,12 +48,16 @@ items! {
         string(ctx, decoded)
     };
     /// The SHA-1 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha1sum "abc" }}"# => "a9993e364706816aba3e25717850c26c9cd0d89d";
     "sha1sum"(String) => |ctx, args| digest::<Sha1>(ctx, bytes(args, 0));
     /// The SHA-256 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha256sum "abc" | trunc 16 }}"# => "ba7816bf8f01cfea";
     "sha256sum"(String) => |ctx, args| digest::<Sha256>(ctx, bytes(args, 0));
     /// The SHA-512 sum in hexadecimal digits.
+    sprig "TEXT -> string", r#"{{ sha512sum "abc" | trunc 16 }}"# => "ddaf35a193617aba";
     "sha512sum"(String) => |ctx, args| digest::<Sha512>(ctx, bytes(args, 0));
     /// The Adler-32 checksum as a decimal number.
+    sprig "TEXT -> string", r#"{{ adler32sum "abc" }}"# => "38600999";
     "adler32sum"(String) => |ctx, args| {
         ctx.meter.charge_steps(bytes(args, 0).len() as u64 / 2)?;
         let (mut a, mut b) = (1_u32, 0_u32);

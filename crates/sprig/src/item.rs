@@ -1,52 +1,49 @@
 //! One function, in one place.
 
-use catamaran_gotemplate::Func;
-
-/// A function of the library: what the engine calls, and what people read.
-#[derive(Debug)]
-pub struct Item {
-    /// Name, parameters and body.
-    pub func: Func,
-    /// What it does, in one or two sentences.
-    pub doc: &'static str,
-}
-
 /// Declares the items of a family:
-/// `/// Text.` `"name"(String, Int; Any) => |ctx, args| body;` -- behind `;` stands the type of any
-/// number of further arguments.
+///
+/// ```text
+/// /// Text.
+/// sprig "LENGTH TEXT -> string", "{{ trunc 2 `abc` }}" => "ab";
+/// "trunc"(Int, String; Any) => |ctx, args| body;
+/// ```
+///
+/// First whose function it is, its parameters as people read them, and examples with what they
+/// print; then names, types of parameters (behind `;` that of any number of further arguments),
+/// and the body.
 macro_rules! items {
-    ($($(#[doc = $doc:literal])+ $($name:literal)|+ ($($ty:ident),* $(; $rest:ident)?) => $body:expr;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $origin:ident $usage:literal $(, $template:literal => $output:literal)*;
+        $($name:literal)|+ ($($ty:ident),* $(; $rest:ident)?) => $body:expr;
+    )*) => {
         /// The items of this family.
-        pub(crate) const ITEMS: &[crate::item::Item] = items!(@ [] $($(#[$doc])+ $($name)|+ ($($ty),* $(; $rest)?) => $body;)*);
+        pub(crate) const ITEMS: &[&[catamaran_gotemplate::Item]] = &[$(items!(@names
+            [concat!($($doc, "\n"),+)] [items!(@origin $origin)] [$usage]
+            [items!(@first $($name)|+), &[$(($template, $output)),*]]
+            [$($ty),* $(; $rest)?] [$body] $($name)|+
+        )),*];
     };
-    (@ [$($done:expr,)*]) => { &[$($done,)*] };
-    (@ [$($done:expr,)*] $(#[$doc:literal])+ $name:literal $(| $more:literal)* ($($ty:ident),* $(; $rest:ident)?) => $body:expr; $($tail:tt)*) => {
-        items!(@@ [
-            $($done,)*
-            crate::item::Item {
-                func: items!(@func $name ($($ty),* $(; $rest)?) $body),
-                doc: concat!($($doc, "\n"),+),
-            },
-        ] $(#[$doc])+ ($($more)|*) ($($ty),* $(; $rest)?) => $body; $($tail)*)
+    (@first $name:literal $(| $more:literal)*) => { $name };
+    (@names $doc:tt $origin:tt $usage:tt $examples:tt $types:tt $body:tt $($name:literal)|+) => {
+        &[$(items!(@item $doc $origin $usage $examples $types $body $name)),+]
     };
-    (@@ [$($done:expr,)*] $(#[$doc:literal])+ () ($($ty:ident),* $(; $rest:ident)?) => $body:expr; $($tail:tt)*) => {
-        items!(@ [$($done,)*] $($tail)*)
+    (@item [$doc:expr] [$origin:expr] [$usage:expr] [$($examples:expr),*] $types:tt $body:tt $name:literal) => {
+        catamaran_gotemplate::Item::new(
+            items!(@func $name $types $body), $origin, $usage, $doc, ($($examples),*),
+        )
     };
-    (@@ [$($done:expr,)*] $(#[$doc:literal])+ ($($name:literal)|+) ($($ty:ident),* $(; $rest:ident)?) => $body:expr; $($tail:tt)*) => {
-        items!(@ [$($done,)*] $(#[$doc])+ $($name)|+ ($($ty),* $(; $rest)?) => $body; $($tail)*)
+    (@func $name:literal [$($ty:ident),* ; $rest:ident] $body:tt) => {
+        items!(@func $name [$($ty),*] $body).variadic(items!(@type $rest))
     };
-    (@func $name:literal ($($ty:ident),* ; $rest:ident) $body:expr) => {
-        {
-            const PARAMS: &[catamaran_gotemplate::Type] = &[$(items!(@type $ty)),*];
-            catamaran_gotemplate::Func::new($name, PARAMS, $body).variadic(items!(@type $rest))
-        }
-    };
-    (@func $name:literal ($($ty:ident),*) $body:expr) => {
+    (@func $name:literal [$($ty:ident),*] [$body:expr]) => {
         {
             const PARAMS: &[catamaran_gotemplate::Type] = &[$(items!(@type $ty)),*];
             catamaran_gotemplate::Func::new($name, PARAMS, $body)
         }
     };
+    (@origin sprig) => { catamaran_gotemplate::Origin::Sprig };
+    (@origin helm) => { catamaran_gotemplate::Origin::Helm };
     (@type Certificate) => { catamaran_gotemplate::Type::Named(&crate::pki::CERTIFICATE) };
     (@type List) => { catamaran_gotemplate::Type::LIST };
     (@type Map) => { catamaran_gotemplate::Type::MAP };

@@ -12,28 +12,56 @@ use crate::yamls::{list_or_error, map_or_error};
 
 mod read;
 
+/// Whether a text is one JSON value, as Go's decoder of a stream reads it.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_json(text: &[u8]) -> Result<(), String> {
+    let mut ctx = Ctx::new(catamaran_gotemplate::Budget::default(), std::time::UNIX_EPOCH, 0);
+    read::read(&mut ctx, text).map(|_| ()).map_err(|fault| match fault.as_str() {
+        "unexpected end of JSON input" if text.trim_ascii().is_empty() => "EOF".to_owned(),
+        "unexpected end of JSON input" => "unexpected EOF".to_owned(),
+        _ if fault.ends_with("after top-level value") => {
+            "invalid character after top-level value".to_owned()
+        }
+        _ => fault,
+    })
+}
+
 items! {
     /// A value as JSON; `""` if it has no JSON form.
+    sprig "VALUE -> string",
+        r#"{{ toJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"\u003cb\u003e"]}"#;
     "toJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, true, false);
     /// As `toJson`; what has no JSON form ends the rendering.
+    sprig "VALUE -> string",
+        r#"{{ mustToJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"\u003cb\u003e"]}"#;
     "mustToJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, true, true);
     /// A value as JSON on several lines, indented by two; `""` if it has no JSON form.
+    sprig "VALUE -> string",
+        r#"{{ toPrettyJson (dict "a" (list 1)) }}"# => "{\n  \"a\": [\n    1\n  ]\n}";
     "toPrettyJson"(Any) => |ctx, args| written(ctx, any(args, 0), true, true, false);
     /// As `toPrettyJson`; what has no JSON form ends the rendering.
+    sprig "VALUE -> string",
+        r#"{{ mustToPrettyJson (dict "a" (list 1)) }}"# => "{\n  \"a\": [\n    1\n  ]\n}";
     "mustToPrettyJson"(Any) => |ctx, args| written(ctx, any(args, 0), true, true, true);
     /// As `mustToJson`, with `<`, `>` and `&` as they are.
+    sprig "VALUE -> string", r#"{{ toRawJson (dict "a" (list 1 "<b>")) }}"# => r#"{"a":[1,"<b>"]}"#;
     "toRawJson" | "mustToRawJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, false, true);
     /// A map from JSON; an error becomes its key `Error`.
+    sprig "TEXT -> map", r#"{{ (fromJson "{\"a\": [1, 2]}").a }}"# => "[1 2]";
     "fromJson"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
         map_or_error(ctx, value, "")
     };
     /// A list from JSON; an error becomes its only element.
+    helm "TEXT -> list", r#"{{ fromJsonArray "[1, \"b\"]" }}"# => "[1 b]";
     "fromJsonArray"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
         list_or_error(ctx, value, "")
     };
     /// Any value from JSON; an error ends the rendering.
+    sprig "TEXT -> any", r#"{{ mustFromJson "[1, 2]" }}"# => "[1 2]";
     "mustFromJson"(String) => |ctx, args| {
         let value = read::read(ctx, bytes(args, 0));
         ctx.check_memory()?;

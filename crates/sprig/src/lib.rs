@@ -1,8 +1,8 @@
 //! The function library of Helm templates: Sprig 3.3 and Helm's own, on the values of
 //! `catamaran-gotemplate`.
 //!
-//! Every function is one [`Item`]: name, parameters, text and body in one place; the registry, and
-//! later the reference page and the coverage table, are made of these. The behaviour is that of
+//! Every function is one [`Item`]: name, parameters, text, examples and body in one place; the
+//! registry, the reference page and the coverage table are made of these. The behaviour is that of
 //! Sprig 3.3.0 in Helm 4.3.1, odd corners included, with two differences: what a function makes is
 //! charged to the rendering's budget before it is made, and clock and randomness come from the
 //! rendering, so that it can be repeated.
@@ -42,37 +42,61 @@ mod urls;
 mod words;
 mod yamls;
 
-pub use item::Item;
+pub use dates::check_time;
+pub use json::check_json;
+pub use regex_syntax::check_regex;
+pub use urls::check_url;
 
-use catamaran_gotemplate::Functions;
+use catamaran_gotemplate::{Functions, Item};
 
-/// All items, by family.
-pub fn items() -> impl Iterator<Item = &'static Item> {
+/// Functions that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// What they are about, as a heading.
+    pub title: &'static str,
+    /// The functions; those that share a body (`first`, `mustFirst`) side by side.
+    items: &'static [&'static [Item]],
+}
+
+impl Family {
+    /// Its functions.
+    pub fn items(&self) -> impl Iterator<Item = &'static Item> + use<> {
+        self.items.iter().copied().flatten()
+    }
+}
+
+/// All functions of this library, by family.
+pub fn families() -> impl Iterator<Item = Family> {
     [
-        strings::ITEMS,
-        texts::ITEMS,
-        lists::ITEMS,
-        dicts::ITEMS,
-        numeric::ITEMS,
-        types::ITEMS,
-        flow::ITEMS,
-        encoding::ITEMS,
-        json::ITEMS,
-        yamls::ITEMS,
-        regexes::ITEMS,
-        semver::ITEMS,
-        dates::ITEMS,
-        durations::ITEMS,
-        paths::ITEMS,
-        urls::ITEMS,
-        random::ITEMS,
-        crypto::ITEMS,
-        aes::ITEMS,
-        toml::ITEMS,
-        pki::ITEMS,
+        ("Strings", strings::ITEMS),
+        ("Case and line breaks", texts::ITEMS),
+        ("Lists", lists::ITEMS),
+        ("Maps", dicts::ITEMS),
+        ("Numbers", numeric::ITEMS),
+        ("Types", types::ITEMS),
+        ("Defaults, tests, failures", flow::ITEMS),
+        ("Encodings and sums", encoding::ITEMS),
+        ("JSON", json::ITEMS),
+        ("YAML", yamls::ITEMS),
+        ("TOML", toml::ITEMS),
+        ("Regular expressions", regexes::ITEMS),
+        ("Versions", semver::ITEMS),
+        ("Dates", dates::ITEMS),
+        ("Durations", durations::ITEMS),
+        ("Paths", paths::ITEMS),
+        ("URLs and host names", urls::ITEMS),
+        ("Randomness", random::ITEMS),
+        ("Passwords", crypto::ITEMS),
+        ("Encryption", aes::ITEMS),
+        ("Keys and certificates", pki::ITEMS),
     ]
     .into_iter()
-    .flatten()
+    .map(|(title, items)| Family { title, items })
+}
+
+/// All functions of this library.
+pub fn items() -> impl Iterator<Item = &'static Item> {
+    families().flat_map(|family| family.items())
 }
 
 /// The functions by name, Go's own included.

@@ -11,39 +11,46 @@ use crate::flow::is_empty;
 use crate::strings::to_texts;
 
 items! {
-    /// The first element; nil of an empty list.
+    /// The first element of a list; nil of an empty one.
+    sprig "LIST -> any", r#"{{ first (list "a" "b") }}"# => "a";
     "first" | "mustFirst"(Any) => |ctx, args| {
         Ok(items(ctx, any(args, 0), "Cannot find first on type")?.into_iter().next().unwrap_or_default())
     };
-    /// The last element; nil of an empty list.
+    /// The last element of a list; nil of an empty one.
+    sprig "LIST -> any", r#"{{ last (list "a" "b") }}"# => "b";
     "last" | "mustLast"(Any) => |ctx, args| {
         Ok(items(ctx, any(args, 0), "Cannot find last on type")?.pop().unwrap_or_default())
     };
-    /// All but the first element.
+    /// A list without its first element.
+    sprig "LIST -> list", "{{ rest (list 1 2 3) }}" => "[2 3]";
     "rest" | "mustRest"(Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find rest on type")?;
         if all.is_empty() { return Ok(nil_list(ctx)); }
         list(ctx, all.into_iter().skip(1).collect())
     };
-    /// All but the last element.
+    /// A list without its last element.
+    sprig "LIST -> list", "{{ initial (list 1 2 3) }}" => "[1 2]";
     "initial" | "mustInitial"(Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot find initial on type")?;
         if all.pop().is_none() { return Ok(nil_list(ctx)); }
         list(ctx, all)
     };
-    /// The list with a value behind it.
+    /// A new list: the old one with a value behind it.
+    sprig "LIST VALUE -> list", "{{ append (list 1 2) 3 }}" => "[1 2 3]";
     "append" | "push" | "mustAppend" | "mustPush"(Any, Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot push on type")?;
         all.push(any(args, 1).clone());
         list(ctx, all)
     };
-    /// The list with a value in front of it.
+    /// A new list: the old one with a value in front of it.
+    sprig "LIST VALUE -> list", "{{ prepend (list 1 2) 0 }}" => "[0 1 2]";
     "prepend" | "mustPrepend"(Any, Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot prepend on type")?;
         all.insert(0, any(args, 1).clone());
         list(ctx, all)
     };
-    /// All lists in one.
+    /// One list of the elements of all lists.
+    sprig "LIST... -> list", "{{ concat (list 1 2) (list 3) }}" => "[1 2 3]";
     "concat"(; Any) => |ctx, args| {
         let mut all = Vec::new();
         for part in args {
@@ -59,19 +66,22 @@ items! {
         if all.is_empty() { return Ok(nil_list(ctx)); }
         list(ctx, all)
     };
-    /// The elements in the reverse order.
+    /// A list's elements in the reverse order.
+    sprig "LIST -> list", "{{ reverse (list 1 2 3) }}" => "[3 2 1]";
     "reverse" | "mustReverse"(Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot find reverse on type")?;
         all.reverse();
         list(ctx, all)
     };
-    /// The elements that are not empty.
+    /// A list's elements that are not empty: not false, 0, nil, nor without content.
+    sprig "LIST -> list", r#"{{ compact (list 1 0 "" "a") }}"# => "[1 a]";
     "compact" | "mustCompact"(Any) => |ctx, args| {
         let mut all = items(ctx, any(args, 0), "Cannot compact on type")?;
         all.retain(|item| !is_empty(&ctx.heap, item));
         list(ctx, all)
     };
-    /// Every element once.
+    /// A list's elements, equal ones once, in the order in which they come first.
+    sprig "LIST -> list", "{{ uniq (list 1 2 1) }}" => "[1 2]";
     "uniq" | "mustUniq"(Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find uniq on type")?;
         let mut kept = Vec::new();
@@ -82,7 +92,8 @@ items! {
         }
         list(ctx, kept)
     };
-    /// The elements that are equal to none of the other arguments.
+    /// A list's elements that are equal to none of the other arguments.
+    sprig "LIST VALUE... -> list", "{{ without (list 1 2 3) 1 3 }}" => "[2]";
     "without" | "mustWithout"(Any; Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find without on type")?;
         let mut kept = Vec::new();
@@ -93,17 +104,21 @@ items! {
         }
         list(ctx, kept)
     };
-    /// Whether the list has a value.
+    /// Whether a list has the value as an element.
+    sprig "VALUE LIST -> bool", r#"{{ has "b" (list "a" "b") }}"# => "true";
     "has" | "mustHas"(Any, Any) => |ctx, args| {
         if any(args, 1).is_nil() { return Ok(false.into()); }
         let all = items(ctx, any(args, 1), "Cannot find has on type")?;
         Ok(contains(ctx, &all, any(args, 0))?.into())
     };
-    /// The elements from a start to an end: `slice list 1 3`.
+    /// A list's elements from a start up to an end, which is not among them. Places count from 0.
+    sprig "LIST [START] [END] -> list", "{{ slice (list 1 2 3 4) 1 3 }}" => "[2 3]";
     "slice" | "mustSlice"(Any; Any) => |ctx, args| slice(ctx, any(args, 0), from(args, 1));
-    /// The list in pieces of a size.
+    /// A list of lists: the list in pieces of a size, the last one perhaps shorter.
+    sprig "SIZE LIST -> list", "{{ chunk 2 (list 1 2 3) }}" => "[[1 2] [3]]";
     "chunk" | "mustChunk"(Int, Any) => |ctx, args| chunk(ctx, int(args, 0), any(args, 1));
-    /// The texts of the elements, sorted by their bytes.
+    /// The texts of a list's elements, sorted by their bytes: capitals come first.
+    sprig "LIST -> list", r#"{{ sortAlpha (list "b" "a" "C") }}"# => "[C a b]";
     "sortAlpha"(Any) => |ctx, args| {
         let mut all = to_texts(ctx, any(args, 0))?;
         if any(args, 0).is_nil() {
@@ -160,16 +175,26 @@ fn slice(ctx: &mut Ctx, value: &Value, bounds: &[Value]) -> Outcome {
 
 fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     let all = items(ctx, value, "Cannot chunk type")?;
-    // The number of pieces, with Go's arithmetic: sizes below 1 give none, or too few to be made.
-    #[allow(clippy::cast_precision_loss)] // as Go converts
-    let count = ((all.len() as f64 - 1.0) / size as f64).floor() + 1.0;
-    let size = usize::try_from(size).unwrap_or(0);
+    let out_of_range = || FuncError::new("runtime error: makeslice: len out of range");
+    // The number of pieces and the length of the last, with Go's arithmetic: of a size below 1 it
+    // gives one piece, or none, or what cannot be made.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as Go converts
+    let (count, last) = {
+        let (all, size) = (all.len() as f64, size as f64);
+        (((all - 1.0) / size).floor() + 1.0, (all % size).floor() as i64)
+    };
+    if !count.is_finite() {
+        return Err(out_of_range());
+    }
     if count == 0.0 {
         return Ok(ctx.heap.new_list_of(Type::List(&Type::LIST), Vec::new()).into());
     }
-    if size == 0 {
-        return Err(FuncError::new("runtime error: makeslice: len out of range"));
-    }
+    let last = if last == 0 { size } else { last };
+    let size = match usize::try_from(size) {
+        Ok(size) => size,
+        Err(_) if count == 1.0 => usize::try_from(last).map_err(|_| out_of_range())?,
+        Err(_) => return Err(out_of_range()),
+    };
     let mut pieces = Vec::new();
     for piece in all.chunks(size) {
         pieces.push(list(ctx, piece.to_vec())?);

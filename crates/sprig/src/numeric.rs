@@ -9,76 +9,103 @@ use crate::casts::{parse_int, to_float, to_int};
 use crate::decimal::Decimal;
 
 items! {
-    /// As an `int`; what is no number is 0.
+    /// A value as an `int`: numbers are cut, texts are read, what is no number is 0.
+    sprig "VALUE -> int", r#"{{ int "42" }}"# => "42";
     "int"(Any) => |_, args| Ok(Value::Int(to_int(any(args, 0))));
-    /// As an `int64`; what is no number is 0.
+    /// A value as an `int64`: numbers are cut, texts are read, what is no number is 0.
+    sprig "VALUE -> int64", "{{ int64 1.9 }}" => "1";
     "int64"(Any) => |_, args| Ok(Value::Int64(to_int(any(args, 0))));
-    /// As a `float64`; what is no number is 0.
+    /// A value as a `float64`: texts are read, what is no number is 0.
+    sprig "VALUE -> float64", r#"{{ float64 "1.5" }}"# => "1.5";
     "float64"(Any) => |_, args| Ok(to_float(any(args, 0)).into());
     /// A decimal text as an `int`; 0 if it is none.
+    sprig "TEXT -> int", r#"{{ atoi "42" }}"# => "42";
     "atoi"(String) => |_, args| {
         let text = chars(args, 0);
         Ok(Value::Int(parse_int(&text, 10).unwrap_or_else(|| out_of_range(&text))))
     };
     /// An octal text as a number; 0 if it is none.
+    sprig "VALUE -> int64", r#"{{ toDecimal "755" }}"# => "493";
     "toDecimal"(Any) => |ctx, args| {
         let text = ctx.print(any(args, 0))?;
         Ok(Value::Int64(text.as_str().and_then(|text| parse_int(text, 8)).unwrap_or(0)))
     };
-    /// The sum.
+    /// The sum of the numbers, each made an `int64` first: fractions are cut off.
+    sprig "NUMBER... -> int64", "{{ add 1 2 3 }}" => "6";
     "add"(; Any) => |_, args| Ok(Value::Int64(args.iter().map(to_int).fold(0, i64::wrapping_add)));
-    /// One more.
+    /// One more than the number, as an `int64`.
+    sprig "NUMBER -> int64", "{{ add1 41 }}" => "42";
     "add1"(Any) => |_, args| Ok(Value::Int64(to_int(any(args, 0)).wrapping_add(1)));
-    /// The difference.
+    /// The first number less the second, as `int64`.
+    sprig "NUMBER NUMBER -> int64", "{{ sub 5 3 }}" => "2";
     "sub"(Any, Any) => |_, args| Ok(Value::Int64(to_int(any(args, 0)).wrapping_sub(to_int(any(args, 1)))));
-    /// The product.
+    /// The product of the numbers, as `int64`.
+    sprig "NUMBER NUMBER... -> int64", "{{ mul 2 3 7 }}" => "42";
     "mul"(Any; Any) => |_, args| Ok(Value::Int64(args.iter().map(to_int).fold(1, i64::wrapping_mul)));
-    /// The quotient, cut towards zero.
+    /// The quotient of two `int64`, cut towards zero. Division by 0 is an error.
+    sprig "NUMBER NUMBER -> int64", "{{ div 7 2 }}" => "3";
     "div"(Any, Any) => |_, args| match to_int(any(args, 1)) {
         0 => Err(divide_by_zero()),
         by => Ok(Value::Int64(to_int(any(args, 0)).wrapping_div(by))),
     };
-    /// The remainder, with the sign of the dividend.
+    /// The remainder of a division, with the sign of the first number.
+    sprig "NUMBER NUMBER -> int64", "{{ mod 7 3 }}" => "1";
     "mod"(Any, Any) => |_, args| match to_int(any(args, 1)) {
         0 => Err(divide_by_zero()),
         by => Ok(Value::Int64(to_int(any(args, 0)).wrapping_rem(by))),
     };
-    /// The largest.
+    /// The largest of the numbers, as an `int64`.
+    sprig "NUMBER NUMBER... -> int64", "{{ max 1 3 2 }}" => "3";
     "max" | "biggest"(Any; Any) => |_, args| Ok(Value::Int64(args.iter().map(to_int).max().unwrap_or(0)));
-    /// The smallest.
+    /// The smallest of the numbers, as an `int64`.
+    sprig "NUMBER NUMBER... -> int64", "{{ min 2 1 3 }}" => "1";
     "min"(Any; Any) => |_, args| Ok(Value::Int64(args.iter().map(to_int).min().unwrap_or(0)));
-    /// The largest, as a float.
+    /// The largest of the numbers, fractions kept.
+    sprig "NUMBER NUMBER... -> float64", "{{ maxf 1.5 2 0.5 }}" => "2";
     "maxf"(Any; Any) => |_, args| Ok(extreme(args, |a, b| a > b).into());
-    /// The smallest, as a float.
+    /// The smallest of the numbers, fractions kept.
+    sprig "NUMBER NUMBER... -> float64", "{{ minf 1.5 2 0.5 }}" => "0.5";
     "minf"(Any; Any) => |_, args| Ok(extreme(args, |a, b| a < b).into());
-    /// The next whole number below.
+    /// The next whole number below, as a `float64`.
+    sprig "NUMBER -> float64", "{{ floor 1.9 }}" => "1";
     "floor"(Any) => |_, args| Ok(to_float(any(args, 0)).floor().into());
-    /// The next whole number above.
+    /// The next whole number above, as a `float64`.
+    sprig "NUMBER -> float64", "{{ ceil 1.1 }}" => "2";
     "ceil"(Any) => |_, args| Ok(to_float(any(args, 0)).ceil().into());
     /// Rounded to so many decimals; a third argument is where to round up, 0.5 if not given.
+    sprig "NUMBER DECIMALS [UP] -> float64", "{{ round 3.14159 2 }}" => "3.14";
     "round"(Any, Int; Float64) => |_, args| Ok(round(args).into());
-    /// The sum, exactly.
+    /// The sum of numbers with fractions, exact in decimals.
+    sprig "NUMBER... -> float64", "{{ addf 0.1 0.2 }}" => "0.3";
     "addf"(; Any) => |ctx, args| decimal(ctx, 0.0, args, |a, b| Ok(a.add(&b)));
-    /// One more, exactly.
+    /// One more than a number with a fraction, exact in decimals.
+    sprig "NUMBER -> float64", "{{ add1f 1.5 }}" => "2.5";
     "add1f"(Any) => |ctx, args| decimal(ctx, 1.0, args, |a, b| Ok(a.add(&b)));
-    /// The difference, exactly.
+    /// The first number less all others, fractions kept, exact in decimals.
+    sprig "NUMBER NUMBER... -> float64", "{{ subf 1.5 0.2 }}" => "1.3";
     "subf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| Ok(a.sub(&b)));
-    /// The product, exactly.
+    /// The product of numbers with fractions, exact in decimals.
+    sprig "NUMBER NUMBER... -> float64", "{{ mulf 1.1 3 }}" => "3.3";
     "mulf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| Ok(a.mul(b)));
-    /// The quotient, rounded to 16 decimals.
+    /// The first number divided by all others, rounded to 16 decimals.
+    sprig "NUMBER NUMBER... -> float64", "{{ divf 10 4 }}" => "2.5";
     "divf"(Any; Any) => |ctx, args| decimal(ctx, to_float(any(args, 0)), from(args, 1), |a, b| {
         a.div(b).ok_or_else(|| FuncError::new("decimal division by 0"))
     });
     /// The numbers from 0 up to (or down to) a number, which is not among them.
+    sprig "STOP -> list", "{{ until 3 }}" => "[0 1 2]";
     "until"(Int) => |ctx, args| {
         let stop = int(args, 0);
         until(ctx, 0, stop, if stop < 0 { -1 } else { 1 })
     };
-    /// The numbers from a start to a stop, which is not among them, by a step.
+    /// The numbers from a start to a stop, which is not among them, by a step; none if the step leads
+    /// away from the stop.
+    sprig "START STOP STEP -> list", "{{ untilStep 0 10 3 }}" => "[0 3 6 9]";
     "untilStep"(Int, Int, Int) => |ctx, args| {
         until(ctx, int(args, 0), int(args, 1), int(args, 2))
     };
     /// Numbers as text with spaces: `seq END`, `seq START END`, `seq START STEP END`.
+    sprig "[START] [STEP] END -> string", "{{ seq 1 2 7 }}" => "1 3 5 7";
     "seq"(; Int) => seq;
 }
 

@@ -4,22 +4,27 @@ use crate::args::{chars, string};
 
 items! {
     /// The last element of a path.
+    sprig "PATH -> string", r#"{{ base "etc/nginx/nginx.conf" }}"# => "nginx.conf";
     "base" | "osBase"(String) => |ctx, args| string(ctx, base(&chars(args, 0)));
     /// All but the last element of a path.
+    sprig "PATH -> string", r#"{{ dir "etc/nginx/nginx.conf" }}"# => "etc/nginx";
     "dir" | "osDir"(String) => |ctx, args| {
         let path = chars(args, 0);
         let end = path.rfind('/').map_or(0, |at| at + 1);
         string(ctx, clean(path.get(..end).unwrap_or_default()))
     };
     /// The shortest path that means the same.
+    sprig "PATH -> string", r#"{{ clean "/etc/../var//log/" }}"# => "/var/log";
     "clean" | "osClean"(String) => |ctx, args| string(ctx, clean(&chars(args, 0)));
     /// The ending of a file's name, with its dot.
+    sprig "PATH -> string", r#"{{ ext "nginx.conf" }}"# => ".conf";
     "ext" | "osExt"(String) => |ctx, args| {
         let path = chars(args, 0);
         let name = path.rsplit('/').next().unwrap_or_default();
         string(ctx, name.rfind('.').and_then(|at| name.get(at..)).unwrap_or_default())
     };
     /// Whether a path starts at the root.
+    sprig "PATH -> bool", r#"{{ isAbs "/etc" }}"# => "true";
     "isAbs" | "osIsAbs"(String) => |_, args| Ok(chars(args, 0).starts_with('/').into());
 }
 

@@ -12,15 +12,20 @@ use crate::args::{Outcome, announce, chars, int, string, text};
 const DRAW_STEPS: u64 = 30;
 
 items! {
-    /// Random letters and digits.
+    /// A string of so many random letters and digits.
+    sprig "COUNT -> string", "{{ randAlphaNum 8 | len }}" => "8";
     "randAlphaNum"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphanumeric());
-    /// Random letters.
+    /// A string of so many random letters.
+    sprig "COUNT -> string", r#"{{ randAlpha 8 | regexMatch "^[a-zA-Z]{8}$" }}"# => "true";
     "randAlpha"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphabetic());
-    /// Random digits.
+    /// A string of so many random digits.
+    sprig "COUNT -> string", r#"{{ randNumeric 8 | regexMatch "^[0-9]{8}$" }}"# => "true";
     "randNumeric"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_digit());
-    /// Random printable characters.
+    /// A string of so many random printable ASCII characters.
+    sprig "COUNT -> string", "{{ randAscii 8 | len }}" => "8";
     "randAscii"(Int) => |ctx, args| random_text(ctx, int(args, 0), |_| true);
     /// So many random bytes, in base 64.
+    sprig "COUNT -> string", "{{ randBytes 8 | b64dec | len }}" => "8";
     "randBytes"(Int) => |ctx, args| {
         let Ok(count) = usize::try_from(int(args, 0)) else {
             return Err(FuncError::new("runtime error: makeslice: len out of range"));
@@ -32,6 +37,7 @@ items! {
         string(ctx, STANDARD.encode(data))
     };
     /// A random number from the first to the second, which is not among them.
+    sprig "MIN MAX -> int", "{{ randInt 7 8 }}" => "7";
     "randInt"(Int, Int) => |ctx, args| {
         ctx.meter.charge_steps(DRAW_STEPS)?;
         let (low, high) = (int(args, 0), int(args, 1));
@@ -41,6 +47,7 @@ items! {
         }
     };
     /// The characters of a string in random order.
+    sprig "TEXT -> string", r#"{{ shuffle "aaa" }}"# => "aaa";
     "shuffle"(String) => |ctx, args| {
         announce(ctx, text(args, 0).len().saturating_mul(4))?;
         ctx.meter.charge_steps(text(args, 0).len() as u64 * DRAW_STEPS)?;
@@ -51,7 +58,8 @@ items! {
         }
         string(ctx, all.into_iter().collect::<String>())
     };
-    /// A random UUID.
+    /// A random UUID, of version 4.
+    sprig "-> string", "{{ uuidv4 | len }}" => "36";
     "uuidv4"() => |ctx, _| {
         ctx.meter.charge_steps(DRAW_STEPS)?;
         let mut data = [0_u8; 16];

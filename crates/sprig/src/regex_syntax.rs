@@ -22,14 +22,30 @@ const WORD: &str = "0-9A-Za-z_";
 
 /// The same expression for the `regex` crate; the error is Go's text.
 pub(crate) fn translate(pattern: &str) -> Result<String, String> {
-    Translator { pattern, chars: pattern.chars().peekable(), out: String::new(), repeated: None }
-        .run()
+    Translator {
+        pattern,
+        chars: pattern.chars().peekable(),
+        out: String::new(),
+        names: Vec::new(),
+        repeated: None,
+    }
+    .run()
+}
+
+/// Whether a text is a regular expression as Go has them.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_regex(pattern: &str) -> Result<(), String> {
+    translate(pattern).map(|_| ())
 }
 
 struct Translator<'p> {
     pattern: &'p str,
     chars: Peekable<Chars<'p>>,
     out: String,
+    /// Names of groups so far.
+    names: Vec<String>,
     /// The repetition that was just read, if one was.
     repeated: Option<String>,
 }
@@ -154,7 +170,13 @@ impl Translator<'_> {
             }
             // A name may begin with a digit here; the crate wants another first character.
             let safe = if name.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
-            self.put(format!("(?P<{safe}{name}>"));
+            // Nor does it want a name twice, as Go does: then it has its number behind two dots.
+            let mut unique = format!("{safe}{name}");
+            if self.names.contains(&unique) {
+                unique = format!("{unique}..{}", self.names.len());
+            }
+            self.put(format!("(?P<{unique}>"));
+            self.names.push(unique);
             let used = rest.len() - named.len() + name.len() + 1;
             self.skip(used);
             return Ok(true);

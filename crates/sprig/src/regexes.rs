@@ -21,6 +21,7 @@ const MAX_KEPT: usize = 4 << 20;
 
 items! {
     /// Whether a string matches; a wrong expression matches nothing.
+    sprig "REGEX TEXT -> bool", r#"{{ regexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "regexMatch"(String, String) => |ctx, args| match compile(ctx, text(args, 0)) {
         Ok(regex) => {
             charge(ctx, &regex, bytes(args, 1))?;
@@ -30,32 +31,48 @@ items! {
         Err(_) => Ok(false.into()),
     };
     /// Whether a string matches.
+    sprig "REGEX TEXT -> bool", r#"{{ mustRegexMatch "^v[0-9]+$" "v12" }}"# => "true";
     "mustRegexMatch"(String, String) => |ctx, args| {
         let regex = compile(ctx, text(args, 0))?;
         charge(ctx, &regex, bytes(args, 1))?;
         Ok(regex.is_match(bytes(args, 1)).into())
     };
     /// The first match, or `""`.
+    sprig "REGEX TEXT -> string", r#"{{ regexFind "[0-9]+" "a12b3" }}"# => "12";
     "regexFind"(String, String) => |ctx, args| find(ctx, args, true);
     /// As `regexFind`, with a plainer error.
+    sprig "REGEX TEXT -> string", r#"{{ mustRegexFind "[0-9]+" "a12b3" }}"# => "12";
     "mustRegexFind"(String, String) => |ctx, args| find(ctx, args, false);
     /// The first so many matches, or all if the number is negative.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ regexFindAll "[0-9]+" "a12b3" -1 }}"# => "[12 3]";
     "regexFindAll"(String, String, Int) => |ctx, args| find_all(ctx, args, true);
     /// As `regexFindAll`, with a plainer error.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ mustRegexFindAll "[0-9]+" "a12b3" -1 }}"# => "[12 3]";
     "mustRegexFindAll"(String, String, Int) => |ctx, args| find_all(ctx, args, false);
     /// Replaces all matches; `$1` or `${name}` in the replacement stand for groups.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }}"# => "-W-xxW-";
     "regexReplaceAll"(String, String, String) => |ctx, args| replace(ctx, args, true, true);
     /// As `regexReplaceAll`, with a plainer error.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ mustRegexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }}"# => "-W-xxW-";
     "mustRegexReplaceAll"(String, String, String) => |ctx, args| replace(ctx, args, true, false);
     /// Replaces all matches by a string as it is.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ regexReplaceAllLiteral "a(x*)b" "-axxb-" "${1}" }}"# => "-${1}-";
     "regexReplaceAllLiteral"(String, String, String) => |ctx, args| replace(ctx, args, false, true);
     /// As `regexReplaceAllLiteral`, with a plainer error.
+    sprig "REGEX TEXT REPLACEMENT -> string",
+        r#"{{ mustRegexReplaceAllLiteral "a(x*)b" "-axxb-" "${1}" }}"# => "-${1}-";
     "mustRegexReplaceAllLiteral"(String, String, String) => |ctx, args| replace(ctx, args, false, false);
     /// Splits at the matches, into at most so many parts if the number is above 0.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ regexSplit "[,;]" "a,b;c" -1 }}"# => "[a b c]";
     "regexSplit"(String, String, Int) => |ctx, args| split(ctx, args, true);
     /// As `regexSplit`, with a plainer error.
+    sprig "REGEX TEXT COUNT -> list", r#"{{ mustRegexSplit "[,;]" "a,b;c" -1 }}"# => "[a b c]";
     "mustRegexSplit"(String, String, Int) => |ctx, args| split(ctx, args, false);
     /// A string with a backslash in front of all that means something in an expression.
+    sprig "TEXT -> string", r#"{{ regexQuoteMeta "1.5*" }}"# => r"1\.5\*";
     "regexQuoteMeta"(String) => |ctx, args| {
         announce(ctx, text(args, 0).len().saturating_mul(3))?;
         let quoted: String = chars(args, 0).chars().flat_map(|c| {
@@ -281,10 +298,16 @@ fn expand(
         let group = if let Ok(number) = name.parse::<usize>() {
             found.get(number)
         } else {
-            let named = |wanted: &str| regex.capture_names().flatten().any(|known| known == wanted);
-            let renamed = format!("_{name}");
-            let known = [name, renamed.as_str()].into_iter().find(|wanted| named(wanted));
-            known.and_then(|name| found.name(name))
+            // The first of several groups of that name that has found something.
+            let is_it = |known: &str| {
+                let known = known.split("..").next().unwrap_or_default();
+                known == name || known.strip_prefix('_') == Some(name)
+            };
+            regex
+                .capture_names()
+                .enumerate()
+                .filter(|(_, known)| known.is_some_and(is_it))
+                .find_map(|(at, _)| found.get(at))
         };
         out.extend_from_slice(group.map(|group| group.as_bytes()).unwrap_or_default());
     }

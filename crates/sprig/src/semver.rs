@@ -7,10 +7,12 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::LazyLock;
 
-use catamaran_gotemplate::{FuncError, Heap, Method, NamedType, Object, Str, Type, Value};
+use catamaran_gotemplate::{
+    Ctx, Func, FuncError, Heap, Method, NamedType, Object, Str, Type, Value,
+};
 use regex::Regex;
 
-use crate::args::{any, chars};
+use crate::args::{Outcome, any, chars};
 
 /// Longer texts are no versions.
 const MAX_VERSION: usize = 256;
@@ -21,18 +23,11 @@ const MAX_GROUPS: usize = 32;
 
 items! {
     /// A version, with `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`, `.Compare` and more.
-    "semver"(String) => |_, args| {
-        Version::parse(&chars(args, 0)).map(Value::object).map_err(|error| FuncError::new(error.to_string()))
-    };
+    sprig "TEXT -> version", r#"{{ (semver "v1.2.3-rc.1").Minor }}"# => "2";
+    "semver"(String) => |_, args| semver(args, Edition::Helm4);
     /// Whether a version satisfies a constraint.
-    "semverCompare"(String, String) => |ctx, args| {
-        // Every condition is matched several times.
-        let length = chars(args, 0).len().min(MAX_CONSTRAINT) as u64;
-        ctx.meter.charge_steps(200 + length * 40)?;
-        let constraint = Constraint::parse(&chars(args, 0)).map_err(|error| FuncError::new(error.to_string()))?;
-        let version = Version::parse(&chars(args, 1)).map_err(|error| FuncError::new(error.to_string()))?;
-        Ok(constraint.check(&version).into())
-    };
+    sprig "CONSTRAINT VERSION -> bool", r#"{{ semverCompare ">=1.25-0" "v1.30.2" }}"# => "true";
+    "semverCompare"(String, String) => |ctx, args| compare(ctx, args, Edition::Helm4);
 }
 
 /// Why a text is no version or no constraint. The texts are those Helm prints.
@@ -60,6 +55,58 @@ pub enum SemverError {
     /// The constraint has more than 32 alternatives.
     #[error("too many constraint groups (max 32)")]
     TooManyGroups,
+}
+
+/// Which generation of the library behind Helm is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edition {
+    /// That of Helm 3.18.
+    Helm3,
+    /// That of Helm 4.
+    Helm4,
+}
+
+impl SemverError {
+    /// The text in an edition; `Display` is that of Helm 4.
+    pub fn text(&self, edition: Edition) -> String {
+        let text = self.to_string();
+        match (edition, self) {
+            (Edition::Helm4, _) => text,
+            (Edition::Helm3, Self::Constraint(what)) => format!("improper constraint: {what}"),
+            (Edition::Helm3, Self::Invalid) => "Invalid Semantic Version".to_owned(),
+            (Edition::Helm3, Self::NumberTooLarge(_) | Self::LeadingZero) => {
+                format!(
+                    "{}{}",
+                    text.get(..1).unwrap_or_default().to_uppercase(),
+                    text.get(1..).unwrap_or_default()
+                )
+            }
+            (Edition::Helm3, _) => text,
+        }
+    }
+}
+
+/// The functions as they were in Helm 3.18.
+pub const OF_HELM_3: &[Func] = &[
+    Func::new("semver", &[Type::String], |_, args| semver(args, Edition::Helm3)),
+    Func::new("semverCompare", &[Type::String, Type::String], |ctx, args| {
+        compare(ctx, args, Edition::Helm3)
+    }),
+];
+
+fn semver(args: &[Value], edition: Edition) -> Outcome {
+    let version = Version::parse(&chars(args, 0));
+    version.map(Value::object).map_err(|error| FuncError::new(error.text(edition)))
+}
+
+fn compare(ctx: &mut Ctx, args: &[Value], edition: Edition) -> Outcome {
+    // Every condition is matched several times.
+    let length = chars(args, 0).len().min(MAX_CONSTRAINT) as u64;
+    ctx.meter.charge_steps(200 + length * 40)?;
+    let failed = |error: SemverError| FuncError::new(error.text(edition));
+    let constraint = Constraint::parse(&chars(args, 0)).map_err(failed)?;
+    let version = Version::parse(&chars(args, 1)).map_err(failed)?;
+    Ok(constraint.check_in(&version, edition).into())
 }
 
 /// A version.
@@ -289,7 +336,22 @@ impl Constraint {
         Ok(Self { groups: alternatives.iter().map(group).collect::<Result<_, _>>()? })
     }
 
-    /// Whether a version satisfies it.
+    /// Whether a version satisfies it. In the edition of Helm 3 each condition must name a
+    /// pre-release for itself if it is to allow one.
+    pub fn check_in(&self, version: &Version, edition: Edition) -> bool {
+        if edition == Edition::Helm4 {
+            return self.check(version);
+        }
+        let allows = |condition: &Condition| {
+            let exact = condition.operator == Operator::NotEqual && condition.open == Open::Nothing;
+            version.prerelease.is_empty() || !condition.version.prerelease.is_empty() || exact
+        };
+        self.groups.iter().any(|group| {
+            group.iter().all(|condition| allows(condition) && condition.holds(version))
+        })
+    }
+
+    /// Whether a version satisfies it, in the edition of Helm 4.
     pub fn check(&self, version: &Version) -> bool {
         self.groups.iter().any(|group| {
             let prereleases =
@@ -414,42 +476,119 @@ impl Condition {
 
 /// `*semver.Version`
 pub(crate) static VERSION: NamedType =
-    NamedType { name: "*semver.Version", underlying: Type::Pointer, methods: &METHODS };
+    NamedType { name: "*semver.Version", underlying: Type::Pointer, methods: &POINTER };
 
 static OTHER: [Type; 1] = [Type::Named(&VERSION)];
 
-static METHODS: [Method; 13] = [
-    Method::new("Major", &[], |_, this, _| with(this, |v| Value::Uint64(v.major))),
-    Method::new("Minor", &[], |_, this, _| with(this, |v| Value::Uint64(v.minor))),
-    Method::new("Patch", &[], |_, this, _| with(this, |v| Value::Uint64(v.patch))),
-    Method::new("Prerelease", &[], |_, this, _| {
-        with(this, |v| Value::string(v.prerelease.as_str()))
-    }),
-    Method::new("Metadata", &[], |_, this, _| with(this, |v| Value::string(v.metadata.as_str()))),
-    Method::new("Original", &[], |_, this, _| with(this, |v| Value::string(v.original.as_str()))),
-    Method::new("String", &[], |_, this, _| with(this, |v| Value::string(v.to_string()))),
-    Method::new("Compare", &OTHER, |_, this, args| {
-        order(this, args).map(|order| Value::Int(order as i64))
-    }),
-    Method::new("Equal", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_eq().into())
-    }),
-    Method::new("LessThan", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_lt().into())
-    }),
-    Method::new("LessThanEqual", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_le().into())
-    }),
-    Method::new("GreaterThan", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_gt().into())
-    }),
-    Method::new("GreaterThanEqual", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_ge().into())
-    }),
-];
+/// `semver.Version`, which methods give that make a version of another; without the methods of
+/// pointers.
+#[derive(Debug)]
+struct Plain(Version);
+
+static PLAIN: NamedType =
+    NamedType { name: "semver.Version", underlying: Type::Struct, methods: &SHARED };
+
+/// What both have.
+static SHARED: [Method; 14] = shared();
+
+const fn shared() -> [Method; 14] {
+    [
+        Method::new("Major", &[], |_, this, _| with(this, |v| Value::Uint64(v.major))),
+        Method::new("Minor", &[], |_, this, _| with(this, |v| Value::Uint64(v.minor))),
+        Method::new("Patch", &[], |_, this, _| with(this, |v| Value::Uint64(v.patch))),
+        Method::new("Prerelease", &[], |_, this, _| with(this, |v| v.prerelease.as_str().into())),
+        Method::new("Metadata", &[], |_, this, _| with(this, |v| v.metadata.as_str().into())),
+        Method::new("String", &[], |_, this, _| with(this, |v| v.to_string().into())),
+        Method::new("IncMajor", &[], |_, this, _| incremented(this, 0)),
+        Method::new("IncMinor", &[], |_, this, _| incremented(this, 1)),
+        Method::new("IncPatch", &[], |_, this, _| incremented(this, 2)),
+        Method::new("SetPrerelease", &[Type::String], |_, this, args| {
+            changed(this, "prerelease", &chars(args, 0))
+        }),
+        Method::new("SetMetadata", &[Type::String], |_, this, args| {
+            changed(this, "metadata", &chars(args, 0))
+        }),
+        Method::new("MarshalText", &[], |_, this, _| {
+            with(this, |v| Value::Bytes(v.to_string().into_bytes().into()))
+        }),
+        Method::new("MarshalJSON", &[], |_, this, _| {
+            with(this, |v| Value::Bytes(format!("\"{v}\"").into_bytes().into()))
+        }),
+        Method::new("Value", &[], |_, this, _| with(this, |v| v.to_string().into())),
+    ]
+}
+
+static POINTER: [Method; 21] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = shared();
+    let [o, p, q, r, s, t, u] = of_pointers();
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u]
+};
+
+const fn of_pointers() -> [Method; 7] {
+    [
+        Method::new("Original", &[], |_, this, _| with(this, |v| v.original.as_str().into())),
+        Method::new("Compare", &OTHER, |_, this, args| {
+            order(this, args).map(|order| Value::Int(order as i64))
+        }),
+        Method::new("Equal", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_eq().into())
+        }),
+        Method::new("LessThan", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_lt().into())
+        }),
+        Method::new("LessThanEqual", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_le().into())
+        }),
+        Method::new("GreaterThan", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_gt().into())
+        }),
+        Method::new("GreaterThanEqual", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_ge().into())
+        }),
+    ]
+}
 
 fn with(this: &Value, get: impl FnOnce(&Version) -> Value) -> Result<Value, FuncError> {
-    this.downcast::<Version>().map(get).ok_or_else(|| FuncError::new(crate::args::NIL_DEREFERENCE))
+    let plain = this.downcast::<Plain>().map(|plain| &plain.0);
+    let version = this.downcast::<Version>().or(plain);
+    version.map(get).ok_or_else(|| FuncError::new(crate::args::NIL_DEREFERENCE))
+}
+
+fn incremented(this: &Value, part: usize) -> Result<Value, FuncError> {
+    let mut overflow = false;
+    let next = with(this, |version| {
+        let number = [version.major, version.minor, version.patch];
+        overflow = number.get(part) == Some(&u64::MAX);
+        if overflow { Value::Nil } else { Value::object(Plain(version.incremented(part))) }
+    })?;
+    if overflow {
+        let part = ["major", "minor", "patch"].get(part).unwrap_or(&"");
+        return Err(FuncError::new(format!("{part} version increment would overflow uint64")));
+    }
+    Ok(next)
+}
+
+/// The version with another pre-release or other metadata.
+fn changed(this: &Value, part: &str, text: &str) -> Result<Value, FuncError> {
+    let sound = text.is_empty() || text.split('.').all(is_identifier);
+    if !sound {
+        return Err(FuncError::new(format!("invalid {part} string")));
+    }
+    let zero = |part: &str| {
+        part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    if part == "prerelease" && text.split('.').any(zero) {
+        return Err(FuncError::new(SemverError::LeadingZero.to_string()));
+    }
+    with(this, |version| {
+        let mut version = version.clone();
+        let field =
+            if part == "prerelease" { &mut version.prerelease } else { &mut version.metadata };
+        text.clone_into(field);
+        let prefix = if version.original.starts_with('v') { "v" } else { "" };
+        version.original = format!("{prefix}{version}");
+        Value::object(Plain(version))
+    })
 }
 
 fn order(this: &Value, args: &[Value]) -> Result<Ordering, FuncError> {
@@ -471,6 +610,25 @@ impl Version {
             }
             _ => self.next(self.major, self.minor, self.patch),
         }
+    }
+}
+
+impl Object for Plain {
+    fn go_type(&self) -> &'static NamedType {
+        &PLAIN
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        let other: &dyn std::any::Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
+    }
+
+    fn plain(&self) -> Option<Value> {
+        Some(self.0.to_string().into())
     }
 }
 

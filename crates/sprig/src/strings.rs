@@ -12,30 +12,36 @@ use crate::args::{
 use crate::casts::to_text;
 
 items! {
-    /// Greets: `Hello!`.
+    /// Says `Hello!`, to try whether functions work.
+    sprig "-> string", "{{ hello }}" => "Hello!";
     "hello"() => |_, _| Ok("Hello!".into());
     /// Cuts white space off both ends.
+    sprig "TEXT -> string", r#"{{ trim "  a b  " }}"# => "a b";
     "trim"(String) => |ctx, args| {
         announce(ctx, text(args, 0).len())?;
         string(ctx, chars(args, 0).trim_matches(is_space))
     };
     /// Cuts the characters of the first argument off both ends of the second.
+    sprig "CHARACTERS TEXT -> string", r#"{{ trimAll "$-" "$-5.00-" }}"# => "5.00";
     "trimAll" | "trimall"(String, String) => |ctx, args| {
         announce(ctx, text(args, 0).len().saturating_mul(2).saturating_add(text(args, 1).len()))?;
         let set: HashSet<char> = chars(args, 0).chars().collect();
         string(ctx, chars(args, 1).trim_matches(|c| set.contains(&c)))
     };
     /// Cuts the first argument off the start of the second, if it starts with it.
+    sprig "PREFIX TEXT -> string", r#"{{ trimPrefix "v" "v1.2.3" }}"# => "1.2.3";
     "trimPrefix"(String, String) => |_, args| {
         let whole = text(args, 1);
         Ok(whole.as_bytes().strip_prefix(bytes(args, 0)).map_or_else(|| whole.clone().into(), Value::string))
     };
     /// Cuts the first argument off the end of the second, if it ends with it.
+    sprig "SUFFIX TEXT -> string", r#"{{ trimSuffix "-" "name-" }}"# => "name";
     "trimSuffix"(String, String) => |_, args| {
         let whole = text(args, 1);
         Ok(whole.as_bytes().strip_suffix(bytes(args, 0)).map_or_else(|| whole.clone().into(), Value::string))
     };
     /// The first bytes of a string, or with a negative number the last ones.
+    sprig "LENGTH TEXT -> string", r#"{{ trunc 3 "abcdef" }} {{ trunc -2 "abcdef" }}"# => "abc ef";
     "trunc"(Int, String) => |ctx, args| {
         let whole = bytes(args, 1);
         let count = usize::try_from(int(args, 0).unsigned_abs()).unwrap_or(usize::MAX);
@@ -46,8 +52,10 @@ items! {
     };
     /// The bytes from a start to an end. A negative start means from the beginning, a negative end
     /// to the end.
+    sprig "START END TEXT -> string", r#"{{ substr 1 3 "abcdef" }}"# => "bc";
     "substr"(Int, Int, String) => |ctx, args| substr(ctx, int(args, 0), int(args, 1), bytes(args, 2));
     /// A string some times over.
+    sprig "COUNT TEXT -> string", r#"{{ repeat 3 "ab" }}"# => "ababab";
     "repeat"(Int, String) => |ctx, args| {
         let (count, part) = (int(args, 0), bytes(args, 1));
         let Ok(count) = usize::try_from(count) else {
@@ -59,18 +67,25 @@ items! {
         Ok(Value::string(part.repeat(count)))
     };
     /// Whether the second string contains the first.
+    sprig "PART TEXT -> bool", r#"{{ contains "cat" "catamaran" }}"# => "true";
     "contains"(String, String) => |_, args| Ok(memmem::find(bytes(args, 1), bytes(args, 0)).is_some().into());
     /// Whether the second string starts with the first.
+    sprig "PREFIX TEXT -> bool", r#"{{ hasPrefix "cat" "catamaran" }}"# => "true";
     "hasPrefix"(String, String) => |_, args| Ok(bytes(args, 1).starts_with(bytes(args, 0)).into());
     /// Whether the second string ends with the first.
+    sprig "SUFFIX TEXT -> bool", r#"{{ hasSuffix "ran" "catamaran" }}"# => "true";
     "hasSuffix"(String, String) => |_, args| Ok(bytes(args, 1).ends_with(bytes(args, 0)).into());
     /// Replaces every occurrence of the first string by the second, in the third.
+    sprig "OLD NEW TEXT -> string", r#"{{ replace "." "-" "a.b.c" }}"# => "a-b-c";
     "replace"(String, String, String) => |ctx, args| replace(ctx, bytes(args, 0), bytes(args, 1), bytes(args, 2));
     /// Puts spaces in front of every line, empty ones too.
+    sprig "SPACES TEXT -> string", r#"{{ indent 2 "a: 1\nb: 2" }}"# => "  a: 1\n  b: 2";
     "indent"(Int, String) => |ctx, args| indent(ctx, int(args, 0), bytes(args, 1), b"");
     /// As `indent`, with a newline in front.
+    sprig "SPACES TEXT -> string", r#"key:{{ nindent 2 "a: 1\nb: 2" }}"# => "key:\n  a: 1\n  b: 2";
     "nindent"(Int, String) => |ctx, args| indent(ctx, int(args, 0), bytes(args, 1), b"\n");
     /// Removes all white space.
+    sprig "TEXT -> string", r#"{{ nospace "a b\tc" }}"# => "abc";
     "nospace"(String) => |ctx, args| {
         announce(ctx, text(args, 0).len().saturating_mul(2))?;
         // Byte by byte: once there is white space, the rest is read as Latin-1 (as in Helm).
@@ -81,6 +96,7 @@ items! {
         string(ctx, latin.filter(|c| !is_space(*c)).collect::<String>())
     };
     /// The arguments, nils left out, with a space between them.
+    sprig "VALUE... -> string", r#"{{ cat "a" 1 nil true }}"# => "a 1 true";
     "cat"(; Any) => |ctx, args| {
         let mut out = Vec::new();
         for (index, value) in args.iter().filter(|value| !value.is_nil()).enumerate() {
@@ -94,6 +110,7 @@ items! {
         string(ctx, out)
     };
     /// The arguments in double quotes, nils left out.
+    sprig "VALUE... -> string", r#"{{ quote "say \"hi\"" 1 }}"# => r#""say \"hi\"" "1""#;
     "quote"(; Any) => |ctx, args| {
         let mut out = Vec::new();
         for value in args.iter().filter(|value| !value.is_nil()) {
@@ -107,6 +124,7 @@ items! {
         string(ctx, out)
     };
     /// The arguments in single quotes, nils left out. Nothing is escaped.
+    sprig "VALUE... -> string", r#"{{ squote "a" 1 }}"# => "'a' '1'";
     "squote"(; Any) => |ctx, args| {
         let mut out = Vec::new();
         for value in args.iter().filter(|value| !value.is_nil()) {
@@ -118,14 +136,17 @@ items! {
         }
         string(ctx, out)
     };
-    /// The text of a value.
+    /// The text of a value, as it would be printed.
+    sprig "VALUE -> string", "{{ toString 1.5 | quote }}" => r#""1.5""#;
     "toString"(Any) => |ctx, args| to_text(ctx, any(args, 0)).map(Value::String);
     /// The texts of a list's elements, nils left out; of anything else a list of its text.
+    sprig "LIST -> list", r#"{{ toStrings (list 1 true "a") }}"# => "[1 true a]";
     "toStrings"(Any) => |ctx, args| {
         let items = to_texts(ctx, any(args, 0))?;
         strings(ctx, items)
     };
     /// A list's elements with a string between them.
+    sprig "SEPARATOR LIST -> string", r#"{{ join "," (list "a" 1 true) }}"# => "a,1,true";
     "join"(String, Any) => |ctx, args| {
         let parts = to_texts(ctx, any(args, 1))?;
         let separator = bytes(args, 0);
@@ -137,10 +158,12 @@ items! {
         Ok(Value::string(parts.join(separator)))
     };
     /// Splits at every occurrence of a string: a map of `_0`, `_1`, ...
+    sprig "SEPARATOR TEXT -> map", r#"{{ (split "." "a.b.c")._1 }}"# => "b";
     "split"(String, String) => |ctx, args| {
         numbered(ctx, bytes(args, 0), bytes(args, 1), usize::MAX)
     };
     /// As `split`, into at most so many parts.
+    sprig "SEPARATOR COUNT TEXT -> map", r#"{{ (splitn "." 2 "a.b.c")._1 }}"# => "b.c";
     "splitn"(String, Int, String) => |ctx, args| {
         let limit = match int(args, 1) {
             0 => return Ok(ctx.heap.new_map_of(Type::Map(&Type::String)).into()),
@@ -149,6 +172,7 @@ items! {
         numbered(ctx, bytes(args, 0), bytes(args, 2), limit)
     };
     /// Splits at every occurrence of a string: a list.
+    sprig "SEPARATOR TEXT -> list", r#"{{ splitList "." "a.b.c" }}"# => "[a b c]";
     "splitList"(String, String) => |ctx, args| {
         let (separator, whole) = (bytes(args, 0), bytes(args, 1));
         charge_texts(ctx, count_parts(separator, whole), whole.len())?;
@@ -156,12 +180,15 @@ items! {
         strings(ctx, parts)
     };
     /// The first word if the number is 1, else the second.
+    sprig "ONE MANY COUNT -> string", r#"{{ plural "node" "nodes" 3 }}"# => "nodes";
     "plural"(String, String, Int) => |_, args| {
         Ok(text(args, usize::from(int(args, 2) != 1)).clone().into())
     };
     /// The first value if the third is true, else the second.
+    sprig "YES NO CONDITION -> any", r#"{{ ternary "on" "off" true }}"# => "on";
     "ternary"(Any, Any, Bool) => |_, args| Ok(any(args, usize::from(!flag(args, 2))).clone());
     /// A list of its arguments.
+    sprig "VALUE... -> list", r#"{{ list "a" 1 true }}"# => "[a 1 true]";
     "list" | "tuple"(; Any) => |ctx, args| list(ctx, from(args, 0).to_vec());
 }
 

@@ -7,13 +7,17 @@ use crate::strings::is_space;
 use crate::words;
 
 items! {
-    /// In upper case.
+    /// The text in upper case.
+    sprig "TEXT -> string", r#"{{ upper "web" }}"# => "WEB";
     "upper"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, upper));
-    /// In lower case.
+    /// The text in lower case.
+    sprig "TEXT -> string", r#"{{ lower "WEB" }}"# => "web";
     "lower"(String) => |ctx, args| changed(ctx, args, |text| map_chars(text, lower));
     /// The first letter of every word in upper case.
+    sprig "TEXT -> string", r#"{{ title "hello world" }}"# => "Hello World";
     "title"(String) => |ctx, args| changed(ctx, args, title);
     /// The first letter of every word in lower case.
+    sprig "TEXT -> string", r#"{{ untitle "Hello World" }}"# => "hello world";
     "untitle"(String) => |ctx, args| {
         charge_letters(ctx, text(args, 0).len())?;
         let mut at_start = true;
@@ -25,6 +29,7 @@ items! {
         string(ctx, out)
     };
     /// Upper case for lower case and the reverse; the first letter of a word becomes upper case.
+    sprig "TEXT -> string", r#"{{ swapcase "Hello World" }}"# => "hELLO wORLD";
     "swapcase"(String) => |ctx, args| {
         charge_letters(ctx, text(args, 0).len())?;
         let mut after_space = true;
@@ -43,6 +48,7 @@ items! {
         string(ctx, out)
     };
     /// The first letters of all words.
+    sprig "TEXT -> string", r#"{{ initials "Hello World" }}"# => "HW";
     "initials"(String) => |ctx, args| {
         charge_letters(ctx, text(args, 0).len())?;
         // Byte by byte, read as Latin-1, as in Helm.
@@ -54,27 +60,36 @@ items! {
         }).collect();
         string(ctx, out)
     };
-    /// `CamelCase`
+    /// The words, which `_`, `-` and spaces part, as `CamelCase`.
+    sprig "TEXT -> string", r#"{{ camelcase "http_server" }}"# => "HttpServer";
     "camelcase"(String) => |ctx, args| changed(ctx, args, words::pascal);
-    /// `snake_case`
+    /// The words as `snake_case`: in lower case with `_` between them.
+    sprig "TEXT -> string", r#"{{ snakecase "HttpServer" }}"# => "http_server";
     "snakecase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '_'));
-    /// `kebab-case`
+    /// The words as `kebab-case`: in lower case with `-` between them.
+    sprig "TEXT -> string", r#"{{ kebabcase "HttpServer" }}"# => "http-server";
     "kebabcase"(String) => |ctx, args| changed(ctx, args, |text| words::separate(text, '-'));
     /// Cuts a string to a width, with `...` at the end.
+    sprig "WIDTH TEXT -> string", r#"{{ abbrev 8 "hello world" }}"# => "hello...";
     "abbrev"(Int, String) => |ctx, args| {
         let width = int(args, 0);
         if width < 4 { return Ok(any(args, 1).clone()); }
         abbreviate(ctx, bytes(args, 1), 0, width)
     };
     /// Cuts a string at both ends, with `...` there.
+    sprig "OFFSET WIDTH TEXT -> string",
+        r#"{{ abbrevboth 5 10 "1234 5678 9123" }}"# => "...5678...";
     "abbrevboth"(Int, Int, String) => |ctx, args| {
         let (left, right) = (int(args, 0), int(args, 1));
         if right < 4 || (left > 0 && right < 7) { return Ok(any(args, 2).clone()); }
         abbreviate(ctx, bytes(args, 2), left, right)
     };
     /// Breaks text into lines at spaces; longer words stay whole.
+    sprig "WIDTH TEXT -> string", r#"{{ wrap 5 "one two three" }}"# => "one\ntwo\nthree";
     "wrap"(Int, String) => |ctx, args| wrap(ctx, bytes(args, 1), int(args, 0), b"\n", false);
     /// As `wrap`, with a string between the lines, and longer words are cut.
+    sprig "WIDTH SEPARATOR TEXT -> string",
+        r#"{{ wrapWith 5 "/" "one two 12345678" }}"# => "one/two/12345/678";
     "wrapWith"(Int, String, String) => |ctx, args| {
         let between = if text(args, 1).is_empty() { b"\n" } else { bytes(args, 1) };
         wrap(ctx, bytes(args, 2), int(args, 0), between, true)

@@ -6,9 +6,18 @@ use crate::args::{Outcome, chars, map, string};
 
 items! {
     /// The parts of a URL: scheme, userinfo, host, hostname, path, query, opaque, fragment.
+    sprig "URL -> map",
+        r#"{{ (urlParse "https://example.com:8443/a?b=c").host }}"# => "example.com:8443";
     "urlParse"(String) => |ctx, args| parse(ctx, &chars(args, 0));
     /// A URL of its parts.
+    sprig "MAP -> string",
+        r#"{{ urlJoin (dict "scheme" "https" "host" "example.com" "path" "/a") }}"#
+            => "https://example.com/a";
     "urlJoin"(Map) => |ctx, args| join(ctx, map(args, 0));
+    /// Asks the resolver for an address: never done here, the answer is always `""`, as Helm's
+    /// without `--enable-dns`.
+    sprig "NAME -> string", r#"{{ getHostByName "example.com" | quote }}"# => r#""""#;
+    "getHostByName"(String) => |_, _| Ok("".into());
 }
 
 /// What Go's `url.Parse` finds, before it is decoded.
@@ -20,6 +29,14 @@ struct Parts<'u> {
     query: &'u str,
     opaque: &'u str,
     fragment: &'u str,
+}
+
+/// Whether a text is a URL, and what Go has against it.
+///
+/// # Errors
+/// It is none; Go's text.
+pub fn check_url(text: &str) -> Result<(), String> {
+    split(text).map(|_| ())
 }
 
 fn split(whole: &str) -> Result<Parts<'_>, String> {
@@ -64,21 +81,18 @@ fn split(whole: &str) -> Result<Parts<'_>, String> {
         let end = authority.find('/').unwrap_or(authority.len());
         let (authority, path) = authority.split_at(end);
         rest = path;
-        parts.host = match authority.rsplit_once('@') {
-            Some((userinfo, host)) => {
-                if !userinfo.bytes().all(|byte| {
-                    byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)
-                }) {
-                    return fail("net/url: invalid userinfo");
-                }
-                parts.userinfo = Some(userinfo);
-                host
-            }
-            None => authority,
+        let (userinfo, host) = match authority.rsplit_once('@') {
+            Some((userinfo, host)) => (Some(userinfo), host),
+            None => (None, authority),
         };
-        if let Err(reason) = check_port(parts.host) {
+        if let Err(reason) = check_host(&parts.scheme, host) {
             return fail(&reason);
         }
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&b);
+        if !userinfo.is_none_or(|userinfo| userinfo.bytes().all(allowed)) {
+            return fail("net/url: invalid userinfo");
+        }
+        (parts.userinfo, parts.host) = (userinfo, host);
     }
     parts.path = rest;
     Ok(parts)
@@ -97,14 +111,73 @@ fn scheme_end(text: &str) -> Option<usize> {
     None
 }
 
-fn check_port(host: &str) -> Result<(), String> {
-    let port = match host.rsplit_once(']') {
-        Some((_, port)) => port,
-        None => host.find(':').and_then(|at| host.get(at..)).unwrap_or_default(),
-    };
-    let sound = port.is_empty()
-        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
-    if sound { Ok(()) } else { Err(format!("invalid port {port:?} after host")) }
+/// Whether Go takes it for a host; the error is Go's text.
+fn check_host(scheme: &str, host: &str) -> Result<(), String> {
+    match host.rfind('[') {
+        Some(0) => {
+            let Some((inside, port)) = host[1..].rsplit_once(']') else {
+                return Err("missing ']' in host".into());
+            };
+            check_port(port)?;
+            // What follows is the name of a network interface.
+            let (address, zone) = match inside.split_once("%25") {
+                Some((address, zone)) => (address, Some(zone)),
+                None => (inside, None),
+            };
+            check_characters(address)?;
+            if address.parse::<std::net::Ipv4Addr>().is_ok() {
+                return Err("invalid IP-literal".into());
+            }
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                let whole =
+                    zone.map_or_else(|| address.to_owned(), |zone| format!("{address}%{zone}"));
+                return Err(format!("invalid host: ParseAddr({whole:?}): unable to parse IP"));
+            }
+            return Ok(());
+        }
+        Some(_) => return Err("invalid IP-literal".into()),
+        None => {}
+    }
+    let strict = matches!(scheme, "http" | "https");
+    let colon = if strict { host.find(':') } else { host.rfind(':') };
+    if let Some(at) = colon {
+        check_port(host.get(at..).unwrap_or_default())?;
+    }
+    check_characters(host)
+}
+
+fn check_port(port: &str) -> Result<(), String> {
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    if port.is_empty() || port.strip_prefix(':').is_some_and(digits) {
+        return Ok(());
+    }
+    Err(format!("invalid port {port:?} after host"))
+}
+
+/// In a host only what is not ASCII may be escaped.
+fn check_characters(host: &str) -> Result<(), String> {
+    for (at, byte) in host.bytes().enumerate() {
+        match byte {
+            b'%' => {
+                let escape = host.get(at..at + 3).unwrap_or_default();
+                let high =
+                    escape.as_bytes().get(1).is_some_and(|digit| matches!(digit, b'0'..=b'7'));
+                if high && escape != "%25" && u8::from_str_radix(&escape[1..], 16).is_ok() {
+                    return Err(format!("invalid URL escape {escape:?}"));
+                }
+            }
+            byte if byte.is_ascii() && !byte.is_ascii_alphanumeric() => {
+                if !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) {
+                    return Err(format!(
+                        "invalid character {:?} in host name",
+                        char::from(byte).to_string()
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Replaces `%41` by its character; the error is Go's text.

@@ -8,23 +8,30 @@ use crate::args::{Outcome, any, list, string, text};
 
 items! {
     /// A value as YAML, without the last newline; `""` if it has no YAML form.
+    helm "VALUE -> string",
+        r#"{{ toYaml (dict "port" 80 "tags" (list "a")) }}"# => "port: 80\ntags:\n- a";
     "toYaml"(Any) => |ctx, args| match to_yaml(ctx, any(args, 0), false) {
         Ok(text) => string(ctx, text),
         Err(error) if error.is_budget() => Err(error),
         Err(_) => Ok("".into()),
     };
     /// As `toYaml`; what has no YAML form ends the rendering.
+    helm "VALUE -> string",
+        r#"{{ mustToYaml (dict "port" 80 "tags" (list "a")) }}"# => "port: 80\ntags:\n- a";
     "mustToYaml"(Any) => |ctx, args| {
         let text = to_yaml(ctx, any(args, 0), false)?;
         string(ctx, text)
     };
     /// As `toYaml`, with lists indented under their keys, and nothing folded.
+    helm "VALUE -> string",
+        r#"{{ toYamlPretty (dict "port" 80 "tags" (list "a")) }}"# => "port: 80\ntags:\n  - a";
     "toYamlPretty"(Any) => |ctx, args| match to_yaml(ctx, any(args, 0), true) {
         Ok(text) => string(ctx, text),
         Err(error) if error.is_budget() => Err(error),
         Err(_) => Ok("".into()),
     };
     /// A map from YAML; an error becomes its key `Error`.
+    helm "TEXT -> map", r#"{{ (fromYaml "a: [1, 2]").a }}"# => "[1 2]";
     "fromYaml"(String) => |ctx, args| {
         let read = from_yaml(ctx, text(args, 0));
         // Null leaves the map as it was made: empty, but not nil.
@@ -32,6 +39,7 @@ items! {
         map_or_error(ctx, read, "error unmarshaling JSON: while decoding JSON: ")
     };
     /// A list from YAML; an error becomes its only element.
+    helm "TEXT -> list", r#"{{ fromYamlArray "[1, yes]" }}"# => "[1 true]";
     "fromYamlArray"(String) => |ctx, args| {
         let read = from_yaml(ctx, text(args, 0));
         // Null leaves the list as it was made: empty, but not nil.

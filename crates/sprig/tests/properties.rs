@@ -151,8 +151,6 @@ fn what_nests_nearly_too_deep_is_read_and_written() {
 
 #[test]
 fn every_function_of_helm_is_known() {
-    // Helm 4.3.1 has 251; three belong to crates/chart.
     let functions = catamaran_sprig::registry();
     assert_eq!(functions.names().count(), 251 - 3, "all but include, tpl and lookup");
-    assert!(catamaran_sprig::items().all(|item| !item.doc.trim().is_empty()));
 }

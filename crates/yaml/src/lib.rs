@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 pub use error::{Error, ErrorKind};
 pub use number::{go_float, json_float};
-pub use read::{Deserializer, Documents, MAX_DEPTH, documents};
+pub use read::{Deserializer, Documents, MAX_DEPTH, Outlined, documents, outline};
 
 /// What one document may take, in bytes, together with what is usually made of it: some fifty thousand
 /// mappings, or a quarter of a million texts. Helm has no such limit.

@@ -43,12 +43,36 @@ fn content_type(start: &[u8]) -> &'static str {
     }
 }
 
+/// Go's words for what an archive breaks.
+fn go_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match error.kind() {
+        _ if text == "invalid gzip header" => "gzip: invalid header".to_owned(),
+        std::io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
+        _ => text,
+    }
+}
+
 /// Unpacks in memory, under limits; nothing is written anywhere.
-pub(super) fn read(packed: impl Read, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
+pub(super) fn read(
+    mut packed: impl Read,
+    account: &mut Account,
+) -> Result<Vec<RawFile>, LoadError> {
+    // Helm tells an empty file from one that is cut.
+    let mut start = Vec::new();
+    packed
+        .by_ref()
+        .take(1)
+        .read_to_end(&mut start)
+        .map_err(|e| LoadError::Archive(e.to_string()))?;
+    if start.is_empty() {
+        return Err(LoadError::Archive("EOF".into()));
+    }
+    let packed = start.as_slice().chain(packed);
     // Headers come on top of the files; this bound is for archives of headers alone.
     let unpacked = MultiGzDecoder::new(packed).take(account.bytes_left().saturating_mul(2));
     let mut archive = tar::Archive::new(ShortNames::new(unpacked));
-    let bad = |error: std::io::Error| LoadError::Archive(error.to_string());
+    let bad = |error: std::io::Error| LoadError::Archive(go_text(&error));
     let mut files = Vec::new();
     for entry in archive.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;

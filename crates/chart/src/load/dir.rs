@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::ignore::Rules;
 use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile};
@@ -77,7 +77,10 @@ impl Walk<'_> {
 
     fn entry(&mut self, path: &PathBuf, name: String, depth: usize) -> Result<(), LoadError> {
         let io = |source| LoadError::Io { path: path.clone(), source };
-        let found = fs::metadata(path).map_err(io)?;
+        let found = match fs::metadata(path) {
+            Err(_) if path.is_symlink() => return Err(dangling(path)),
+            found => found.map_err(io)?,
+        };
         self.work += self.rules.size();
         if self.work > MAX_IGNORE_WORK {
             return Err(LoadError::TooManyFiles { limit: self.account.entries });
@@ -102,4 +105,24 @@ impl Walk<'_> {
         self.files.push(RawFile::new(name, data));
         Ok(())
     }
+}
+
+/// What Go says of a link that cannot be followed.
+fn dangling(path: &Path) -> LoadError {
+    let target = fs::read_link(path).unwrap_or_default();
+    let mut whole = PathBuf::new();
+    for part in path.parent().unwrap_or(path).join(target).components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            part => whole.push(part),
+        }
+    }
+    let missing = whole.ancestors().filter(|path| path.symlink_metadata().is_err()).last();
+    let fault = match missing {
+        Some(missing) => format!("lstat {}: no such file or directory", missing.display()),
+        None => "EvalSymlinks: too many links".to_owned(),
+    };
+    LoadError::Link { path: path.to_owned(), fault }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use catamaran_sprig::check_time;
 use catamaran_sprig::semver::Version;
 use catamaran_yaml::Numbers;
 use serde_json::Value;
@@ -13,15 +14,25 @@ use crate::{Dependency, LoadError, Lock, Maintainer, Metadata};
 /// Reads a file over what is there already: requirements.yaml adds to Chart.yaml.
 pub(super) fn read_into(
     metadata: &mut Metadata,
+    nulls: &mut Nulls,
     file: &RawFile,
     room: &mut usize,
 ) -> Result<(), LoadError> {
     (|| {
         let value = gojson::parse_within(&file.data, Numbers::Exact, room)?;
         let object = gojson::object(value, go_type("Metadata"))?;
-        fill(metadata, Fields::new(&object, "Metadata", ""))
+        fill(metadata, nulls, Fields::new(&object, "Metadata", ""))
     })()
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
+}
+
+/// The apiVersion of a chart's files, if its Chart.yaml can be read so far.
+pub(super) fn peek_api_version(files: &[RawFile]) -> Option<String> {
+    let file = files.iter().find(|file| file.name == "Chart.yaml")?;
+    let value = gojson::parse(&file.data, Numbers::Exact).ok()?;
+    let object = gojson::object(value, "loader.chartBase").ok()?;
+    let version = Fields::new(&object, "chartBase", "").text("apiVersion").ok()?;
+    Some(version.unwrap_or_default())
 }
 
 fn go_type(name: &str) -> &'static str {
@@ -31,35 +42,44 @@ fn go_type(name: &str) -> &'static str {
     }
 }
 
-fn fill(metadata: &mut Metadata, fields: Fields<'_>) -> Result<(), String> {
-    for (name, field) in [
-        ("name", &mut metadata.name),
-        ("home", &mut metadata.home),
-        ("version", &mut metadata.version),
-        ("description", &mut metadata.description),
-        ("icon", &mut metadata.icon),
-        ("apiVersion", &mut metadata.api_version),
-        ("condition", &mut metadata.condition),
-        ("tags", &mut metadata.tags),
-        ("appVersion", &mut metadata.app_version),
-        ("kubeVersion", &mut metadata.kube_version),
-        ("type", &mut metadata.kind),
-    ] {
-        set(field, fields.text(name)?);
-    }
-    set(&mut metadata.sources, fields.texts("sources")?);
-    set(&mut metadata.keywords, fields.texts("keywords")?);
-    set(&mut metadata.deprecated, fields.flag("deprecated")?);
+/// In the order of the keys, as Go reads them: the first mistake is the one that is told.
+fn fill(metadata: &mut Metadata, nulls: &mut Nulls, fields: Fields<'_>) -> Result<(), String> {
     set(&mut metadata.annotations, fields.text_map("annotations")?);
-    if let Some(items) = fields.list("maintainers", "[]*v2.Maintainer")? {
-        metadata.maintainers =
-            items.iter().map(|item| maintainer(item, fields)).collect::<Result<_, _>>()?;
-    }
+    set(&mut metadata.api_version, fields.text("apiVersion")?);
+    set(&mut metadata.app_version, fields.text("appVersion")?);
+    set(&mut metadata.condition, fields.text("condition")?);
     if let Some(items) = fields.list("dependencies", "[]*v2.Dependency")? {
+        nulls.dependencies = items.iter().position(Value::is_null);
+        let items = items.iter().filter(|item| !item.is_null());
         metadata.dependencies =
-            items.iter().map(|item| dependency(item, fields)).collect::<Result<_, _>>()?;
+            items.map(|item| dependency(item, fields)).collect::<Result<_, _>>()?;
     }
+    set(&mut metadata.deprecated, fields.flag("deprecated")?);
+    set(&mut metadata.description, fields.text("description")?);
+    set(&mut metadata.home, fields.text("home")?);
+    set(&mut metadata.icon, fields.text("icon")?);
+    set(&mut metadata.keywords, fields.texts("keywords")?);
+    set(&mut metadata.kube_version, fields.text("kubeVersion")?);
+    if let Some(items) = fields.list("maintainers", "[]*v2.Maintainer")? {
+        nulls.maintainers = items.iter().any(Value::is_null);
+        let items = items.iter().filter(|item| !item.is_null());
+        metadata.maintainers =
+            items.map(|item| maintainer(item, fields)).collect::<Result<_, _>>()?;
+    }
+    set(&mut metadata.name, fields.text("name")?);
+    set(&mut metadata.sources, fields.texts("sources")?);
+    set(&mut metadata.tags, fields.text("tags")?);
+    set(&mut metadata.kind, fields.text("type")?);
+    set(&mut metadata.version, fields.text("version")?);
     Ok(())
+}
+
+/// Where lists hold null: told only after all else has been read.
+#[derive(Debug, Default)]
+pub(super) struct Nulls {
+    maintainers: bool,
+    /// How many dependencies stand before the first null.
+    dependencies: Option<usize>,
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {
@@ -70,35 +90,33 @@ fn set<T>(field: &mut T, value: Option<T>) {
 
 fn maintainer(item: &Value, parent: Fields<'_>) -> Result<Maintainer, String> {
     let object = match item {
-        Value::Null => return Err("maintainers must not contain empty or null nodes".into()),
         Value::Object(object) => object,
         other => return Err(parent.wrong("maintainers", other, "v2.Maintainer")),
     };
     let fields = Fields::new(object, "Maintainer", "maintainers.");
     Ok(Maintainer {
-        name: fields.text("name")?.unwrap_or_default(),
         email: fields.text("email")?.unwrap_or_default(),
+        name: fields.text("name")?.unwrap_or_default(),
         url: fields.text("url")?.unwrap_or_default(),
     })
 }
 
 fn dependency(item: &Value, parent: Fields<'_>) -> Result<Dependency, String> {
     let object = match item {
-        Value::Null => return Err("dependencies must not contain empty or null nodes".into()),
         Value::Object(object) => object,
         other => return Err(parent.wrong("dependencies", other, "v2.Dependency")),
     };
     let fields = Fields::new(object, "Dependency", "dependencies.");
     let text = |name| fields.text(name).map(Option::unwrap_or_default);
     Ok(Dependency {
-        name: text("name")?,
-        version: text("version")?,
-        repository: text("repository")?,
+        alias: text("alias")?,
         condition: text("condition")?,
-        tags: fields.texts("tags")?.unwrap_or_default(),
         enabled: fields.flag("enabled")?.unwrap_or_default(),
         import_values: fields.list("import-values", "[]interface {}")?.unwrap_or_default().to_vec(),
-        alias: text("alias")?,
+        name: text("name")?,
+        repository: text("repository")?,
+        tags: fields.texts("tags")?.unwrap_or_default(),
+        version: text("version")?,
     })
 }
 
@@ -110,10 +128,11 @@ pub(super) fn read_lock(file: &RawFile, room: &mut usize) -> Result<Lock, LoadEr
         let fields = Fields::new(&object, "Lock", "");
         let items = fields.list("dependencies", "[]*v2.Dependency")?.unwrap_or_default();
         Ok(Lock {
-            generated: fields.text("generated")?.unwrap_or_default(),
+            generated: time(fields.get("generated"))?,
             digest: fields.text("digest")?.unwrap_or_default(),
             dependencies: items
                 .iter()
+                .filter(|item| !item.is_null())
                 .map(|item| dependency(item, fields))
                 .collect::<Result<_, String>>()?,
         })
@@ -121,8 +140,21 @@ pub(super) fn read_lock(file: &RawFile, room: &mut usize) -> Result<Lock, LoadEr
     .map_err(|message| LoadError::File { file: file.name.clone(), message })
 }
 
+/// A time as Go reads it from JSON.
+fn time(value: Option<&Value>) -> Result<String, String> {
+    let fault = |text| format!("error unmarshaling JSON: while decoding JSON: {text}");
+    match value {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => {
+            check_time("2006-01-02T15:04:05Z07:00", text).map_err(fault)?;
+            Ok(text.clone())
+        }
+        Some(_) => Err(fault("Time.UnmarshalJSON: input is not a JSON string".to_owned())),
+    }
+}
+
 /// Checks Chart.yaml as Helm does, and cleans its texts of control characters.
-pub(super) fn validate(metadata: &mut Metadata) -> Result<(), LoadError> {
+pub(super) fn validate(metadata: &mut Metadata, nulls: &Nulls) -> Result<(), LoadError> {
     sanitize_all(metadata);
     let invalid = |message: String| Err(LoadError::Invalid(message));
     let name = metadata.name.as_str();
@@ -145,13 +177,19 @@ pub(super) fn validate(metadata: &mut Metadata) -> Result<(), LoadError> {
     if !matches!(metadata.kind.as_str(), "" | "application" | "library") {
         return invalid("chart.metadata.type must be application or library".into());
     }
-    if !matches!(metadata.api_version.as_str(), "v1" | "v2") {
-        return Err(LoadError::ApiVersion(metadata.api_version.clone()));
+    if nulls.maintainers {
+        return invalid("maintainers must not contain empty or null nodes".into());
     }
-    validate_dependencies(&metadata.dependencies)
+    let dependencies = &metadata.dependencies;
+    validate_dependencies(dependencies.get(..nulls.dependencies.unwrap_or(dependencies.len())))?;
+    match nulls.dependencies {
+        Some(_) => invalid("dependencies must not contain empty or null nodes".into()),
+        None => Ok(()),
+    }
 }
 
-fn validate_dependencies(dependencies: &[Dependency]) -> Result<(), LoadError> {
+fn validate_dependencies(dependencies: Option<&[Dependency]>) -> Result<(), LoadError> {
+    let dependencies = dependencies.unwrap_or_default();
     let mut seen = BTreeSet::new();
     for Dependency { name, alias, .. } in dependencies {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
 
+use crate::error::NO_CHART_YAML;
 use crate::{Chart, File, LoadError};
 
 /// The largest file of a chart, as Helm 3.18 has it: 5 MiB.
@@ -119,9 +120,32 @@ impl Chart {
         } else {
             archive::check_kind(path)?;
             account.give(found.len());
-            archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?
+            let files = archive::read(std::fs::File::open(path).map_err(io)?, &mut account)?;
+            // Of an archive Helm 4 says it in other words.
+            return assemble(files, &mut account, 0).map_err(|error| match error {
+                LoadError::NoChartYaml => LoadError::Archive(NO_CHART_YAML.to_owned()),
+                error => error,
+            });
         };
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
+    }
+
+    /// Puts a chart together from files in memory: names as in the chart's folder, in the order in
+    /// which Helm walks one. No `.helmignore` is looked at.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`].
+    pub fn from_files(
+        files: impl IntoIterator<Item = (String, Vec<u8>)>,
+    ) -> Result<Self, LoadError> {
+        let mut account = Account::new();
+        let files = files.into_iter().map(|(name, data)| {
+            account.charge(&name, data.len() as u64)?;
+            Ok(RawFile::new(name, data))
+        });
+        let files = files.collect::<Result<Vec<_>, LoadError>>()?;
+        top(files, &mut account)
     }
 
     /// Reads a packaged chart from memory.
@@ -133,8 +157,20 @@ impl Chart {
         let mut account = Account::new();
         account.give(bytes.len() as u64);
         let files = archive::read(bytes, &mut account)?;
-        assemble(files, &mut account, 0)
+        top(files, &mut account)
     }
+}
+
+/// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
+/// does not know before it looks at anything else, Helm 3 and subcharts take any.
+fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
+    let api_version = metadata::peek_api_version(&files);
+    assemble(files, account, 0).map_err(|error| match api_version {
+        Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
+            LoadError::ApiVersion { version, otherwise: Box::new(error) }
+        }
+        _ => error,
+    })
 }
 
 /// Go's `filepath.Match`; false for a pattern that is none.
@@ -146,8 +182,9 @@ pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
 fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<Chart, LoadError> {
     let mut chart = Chart::default();
     let mut has_metadata = false;
+    let mut nulls = metadata::Nulls::default();
     for file in files.iter().filter(|f| f.name == "Chart.yaml") {
-        metadata::read_into(&mut chart.metadata, file, &mut account.room)?;
+        metadata::read_into(&mut chart.metadata, &mut nulls, file, &mut account.room)?;
         if chart.metadata.api_version.is_empty() {
             "v1".clone_into(&mut chart.metadata.api_version);
         }
@@ -161,7 +198,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
             "values.yaml" => decode::values_into(&mut chart, &file, &mut account.room)?,
             "values.schema.json" => chart.schema = Some(file.data),
             "requirements.yaml" => {
-                metadata::read_into(&mut chart.metadata, &file, &mut account.room)?;
+                metadata::read_into(&mut chart.metadata, &mut nulls, &file, &mut account.room)?;
                 has_metadata = true;
                 keep_in_v1(&mut chart, file);
             }
@@ -181,7 +218,7 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
     if !has_metadata {
         return Err(LoadError::NoChartYaml);
     }
-    metadata::validate(&mut chart.metadata)?;
+    metadata::validate(&mut chart.metadata, &nulls)?;
     for (name, files) in children {
         if let Some(child) = subchart(chart.name(), name, files, account, depth)? {
             chart.dependencies.push(child);
@@ -203,7 +240,7 @@ fn is_provenance(name: &str) -> bool {
 
 impl From<RawFile> for File {
     fn from(file: RawFile) -> Self {
-        Self { name: file.name, data: file.data }
+        Self { name: file.name, data: file.data.into() }
     }
 }
 
@@ -218,10 +255,16 @@ fn subchart(
     if name.starts_with(['_', '.']) {
         return Ok(None);
     }
+    let is_archive = Path::new(&name).extension().is_some_and(|extension| extension == "tgz");
+    if let Some(other) = files.first().filter(|file| is_archive && file.name != name) {
+        let (parent, got) = (parent.to_owned(), other.name.clone());
+        return Err(LoadError::NoArchive { parent, name, got });
+    }
     let child = if depth >= MAX_DEPTH {
         Err(LoadError::TooDeep { path: (&name).into(), limit: MAX_DEPTH })
-    } else if Path::new(&name).extension().is_some_and(|extension| extension == "tgz") {
-        archived_subchart(parent, &name, &files, account, depth)
+    } else if is_archive {
+        let packed = files.first().map_or(&[][..], |file| &file.data);
+        archive::read(packed, account).and_then(|files| assemble(files, account, depth + 1))
     } else {
         let inside = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
@@ -234,23 +277,4 @@ fn subchart(
         parent: parent.to_owned(),
         source: Box::new(source),
     })
-}
-
-fn archived_subchart(
-    parent: &str,
-    name: &str,
-    files: &[RawFile],
-    account: &mut Account,
-    depth: usize,
-) -> Result<Chart, LoadError> {
-    match files.first() {
-        Some(file) if file.name == name => {
-            let files = archive::read(file.data.as_slice(), account)?;
-            assemble(files, account, depth + 1)
-        }
-        other => Err(LoadError::Archive(format!(
-            "error unpacking subchart tar in {parent}: expected {name}, got {}",
-            other.map_or("", |f| &f.name)
-        ))),
-    }
 }

@@ -1,7 +1,5 @@
 //! `.Capabilities`: what the cluster can do.
 
-use std::collections::BTreeSet;
-
 use crate::Profile;
 
 /// What the cluster can do, as templates see it.
@@ -10,7 +8,35 @@ pub struct Capabilities {
     /// The API server's version.
     pub kube_version: KubeVersion,
     /// `apps/v1` and `apps/v1/Deployment`, as discovery lists them.
-    pub api_versions: BTreeSet<String>,
+    pub api_versions: ApiVersions,
+}
+
+/// API versions in the order in which templates see them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiVersions(Vec<String>);
+
+impl ApiVersions {
+    /// Adds one at the end, even if it is there already, as Helm does.
+    pub fn insert(&mut self, version: String) {
+        self.0.push(version);
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl Extend<String> for ApiVersions {
+    fn extend<T: IntoIterator<Item = String>>(&mut self, more: T) {
+        self.0.extend(more);
+    }
+}
+
+impl FromIterator<String> for ApiVersions {
+    fn from_iter<T: IntoIterator<Item = String>>(versions: T) -> Self {
+        Self(versions.into_iter().collect())
+    }
 }
 
 /// The version of Kubernetes.
@@ -22,12 +48,20 @@ pub struct KubeVersion {
     pub major: String,
     /// `36`.
     pub minor: String,
+    /// What Helm 4 makes of a version that a person wrote, without any suffix: it is printed for
+    /// the whole, and held against a chart's constraint.
+    normalized: Option<String>,
 }
 
 impl KubeVersion {
     /// As a cluster tells it (`GET /version`).
     pub fn of_cluster(git_version: &str, major: &str, minor: &str) -> Self {
-        Self { version: git_version.to_owned(), major: major.to_owned(), minor: minor.to_owned() }
+        Self {
+            version: git_version.to_owned(),
+            major: major.to_owned(),
+            minor: minor.to_owned(),
+            normalized: None,
+        }
     }
 
     /// As a person writes it (`--kube-version 1.30`); `None` if it is no version.
@@ -55,7 +89,18 @@ impl KubeVersion {
             },
             major: major.to_string(),
             minor: minor.to_string(),
+            normalized: (profile == Profile::Helm43).then_some(clean),
         })
+    }
+
+    /// What a chart's constraint is held against, and what printing it gives.
+    pub fn shown(&self) -> &str {
+        self.normalized.as_deref().unwrap_or(&self.version)
+    }
+
+    /// The field that Helm 4 keeps it in, empty for a cluster's.
+    pub(super) fn normalized(&self) -> &str {
+        self.normalized.as_deref().unwrap_or_default()
     }
 }
 
@@ -69,8 +114,10 @@ impl Capabilities {
         let version = format!("v1.{minor}.0");
         let api_versions =
             OFFLINE_API_VERSIONS.iter().filter(|(_, only)| only.is_none_or(|only| only == profile));
+        let mut kube_version = KubeVersion::of_cluster(&version, "1", minor);
+        kube_version.normalized = (profile == Profile::Helm43).then_some(version);
         Self {
-            kube_version: KubeVersion::of_cluster(&version, "1", minor),
+            kube_version,
             api_versions: api_versions.map(|(version, _)| (*version).to_owned()).collect(),
         }
     }
@@ -85,15 +132,15 @@ impl Capabilities {
     }
 }
 
-/// The group versions of client-go's scheme and of apiextensions, and the
+/// The group versions of client-go's scheme in its order, then those of apiextensions, and the
 /// profile that has them (`None`: both). No kinds: offline,
 /// `.Capabilities.APIVersions.Has "apps/v1/Deployment"` is false.
 const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
+    ("v1", None),
     ("admissionregistration.k8s.io/v1", None),
     ("admissionregistration.k8s.io/v1alpha1", None),
     ("admissionregistration.k8s.io/v1beta1", None),
-    ("apiextensions.k8s.io/v1", None),
-    ("apiextensions.k8s.io/v1beta1", None),
+    ("internal.apiserver.k8s.io/v1alpha1", None),
     ("apps/v1", None),
     ("apps/v1beta1", None),
     ("apps/v1beta2", None),
@@ -109,11 +156,11 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("batch/v1", None),
     ("batch/v1beta1", None),
     ("certificates.k8s.io/v1", None),
-    ("certificates.k8s.io/v1alpha1", None),
     ("certificates.k8s.io/v1beta1", None),
-    ("coordination.k8s.io/v1", None),
+    ("certificates.k8s.io/v1alpha1", None),
     ("coordination.k8s.io/v1alpha2", None),
     ("coordination.k8s.io/v1beta1", None),
+    ("coordination.k8s.io/v1", None),
     ("discovery.k8s.io/v1", None),
     ("discovery.k8s.io/v1beta1", None),
     ("events.k8s.io/v1", None),
@@ -123,7 +170,6 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("flowcontrol.apiserver.k8s.io/v1beta1", None),
     ("flowcontrol.apiserver.k8s.io/v1beta2", None),
     ("flowcontrol.apiserver.k8s.io/v1beta3", None),
-    ("internal.apiserver.k8s.io/v1alpha1", None),
     ("lifecycle.k8s.io/v1alpha1", Some(Profile::Helm43)),
     ("networking.k8s.io/v1", None),
     ("networking.k8s.io/v1alpha1", Some(Profile::Helm318)),
@@ -134,21 +180,22 @@ const OFFLINE_API_VERSIONS: &[(&str, Option<Profile>)] = &[
     ("policy/v1", None),
     ("policy/v1beta1", None),
     ("rbac.authorization.k8s.io/v1", None),
-    ("rbac.authorization.k8s.io/v1alpha1", None),
     ("rbac.authorization.k8s.io/v1beta1", None),
+    ("rbac.authorization.k8s.io/v1alpha1", None),
     ("resource.k8s.io/v1", Some(Profile::Helm43)),
-    ("resource.k8s.io/v1alpha3", None),
-    ("resource.k8s.io/v1beta1", None),
     ("resource.k8s.io/v1beta2", None),
-    ("scheduling.k8s.io/v1", None),
-    ("scheduling.k8s.io/v1alpha1", Some(Profile::Helm318)),
+    ("resource.k8s.io/v1beta1", None),
+    ("resource.k8s.io/v1alpha3", None),
     ("scheduling.k8s.io/v1alpha3", Some(Profile::Helm43)),
+    ("scheduling.k8s.io/v1alpha1", Some(Profile::Helm318)),
     ("scheduling.k8s.io/v1beta1", None),
+    ("scheduling.k8s.io/v1", None),
+    ("storage.k8s.io/v1beta1", None),
     ("storage.k8s.io/v1", None),
     ("storage.k8s.io/v1alpha1", None),
-    ("storage.k8s.io/v1beta1", None),
     ("storagemigration.k8s.io/v1", Some(Profile::Helm43)),
-    ("storagemigration.k8s.io/v1alpha1", Some(Profile::Helm318)),
     ("storagemigration.k8s.io/v1beta1", Some(Profile::Helm43)),
-    ("v1", None),
+    ("storagemigration.k8s.io/v1alpha1", Some(Profile::Helm318)),
+    ("apiextensions.k8s.io/v1beta1", None),
+    ("apiextensions.k8s.io/v1", None),
 ];

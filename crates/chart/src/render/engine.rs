@@ -3,17 +3,71 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use catamaran_gotemplate::{Ctx, MissingKey, TemplateSet, Type, Value};
+use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value};
 
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
-use super::{RenderInput, errors, objects, values_type};
-use crate::values::{self, Node, Prepared};
-use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered};
+use super::{RenderInput, errors, hbs, objects, values_type};
+use crate::values::{self, Defaults, Node, Prepared};
+use crate::{Chart, Crd, ManifestError, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
-type Sets = HashMap<(Profile, Vec<String>), Arc<TemplateSet>>;
+/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
+/// times what the largest public umbrella charts need.
+const MAX_CODE: usize = 64 << 20;
+
+/// A profile, the names of templates, and what they came to.
+type Sets = Vec<(Profile, Vec<String>, Arc<Templates>)>;
+
+/// The compiled templates of the charts that take part, of both languages.
+#[derive(Debug)]
+pub(super) struct Templates {
+    pub(super) go: TemplateSet,
+    pub(super) handlebars: hbs::Set,
+}
+
+impl Templates {
+    fn compile(sources: &[Source<'_>], profile: Profile) -> Result<Self, RenderError> {
+        let functions = functions::registry(profile);
+        let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
+        let mut handlebars = hbs::Set::default();
+        let mut room = MAX_CODE;
+        for source in sources {
+            if let Some(input) = source.handlebars() {
+                if sources.iter().any(|other| other.name == source.output_name()) {
+                    return Err(hbs::twice(&source.name));
+                }
+                handlebars.add(&input, &functions)?;
+            } else {
+                let parsed = go.parse_within(&source.name, source.text, room);
+                room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
+            }
+        }
+        Ok(Self { go, handlebars })
+    }
+
+    /// Runs a file.
+    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
+        if source.mode == hbs::Mode::Off {
+            return self.go.execute_alone(ctx, &source.name, data);
+        }
+        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+        Ok(output.as_bytes().to_vec())
+    }
+
+    /// Runs a Handlebars template by its name, unless there is a Go template of that name.
+    pub(super) fn include_handlebars(
+        &self,
+        ctx: &mut Ctx,
+        name: &Str,
+        data: &Value,
+    ) -> Option<Result<Str, Error>> {
+        let name = name.as_str()?;
+        let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
+        is_there.then(|| self.handlebars.include(ctx, self, name, data))
+    }
+}
 
 /// What is kept of a chart between renderings.
 #[derive(Debug, Default)]
@@ -23,18 +77,15 @@ pub(super) struct Cache {
     sets: Mutex<Sets>,
     /// `.Files` of each chart, by its address in the tree.
     files: HashMap<usize, Files>,
+    defaults: Defaults,
 }
-
-/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
-/// times what the largest public umbrella charts need.
-const MAX_CODE: usize = 64 << 20;
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
 const MAX_SETS: usize = 32;
 
 impl Cache {
     pub(super) fn of(chart: &Chart) -> Self {
-        let mut cache = Self::default();
+        let mut cache = Self { defaults: Defaults::of(chart), ..Self::default() };
         cache.add_files(chart);
         cache
     }
@@ -45,26 +96,19 @@ impl Cache {
     }
 
     /// The compiled templates of the charts that take part.
-    fn set(
-        &self,
-        sources: &[Source<'_>],
-        profile: Profile,
-    ) -> Result<Arc<TemplateSet>, RenderError> {
-        let names = sources.iter().map(|source| source.name.clone()).collect();
-        let key = (profile, names);
-        if let Some(set) = self.lock().get(&key) {
-            return Ok(set.clone());
+    fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
+        let known = self.lock().iter().find_map(|(known, names, set)| {
+            let same = *known == profile && names.iter().eq(sources.iter().map(|s| &s.name));
+            same.then(|| set.clone())
+        });
+        if let Some(set) = known {
+            return Ok(set);
         }
-        let mut set = TemplateSet::new(functions::registry(profile), MissingKey::Zero);
-        let mut room = MAX_CODE;
-        for source in sources {
-            let parsed = set.parse_within(&source.name, source.text, room);
-            room -= parsed.map_err(|error| errors::parse(&source.name, &error))?.min(room);
-        }
-        let set = Arc::new(set);
+        let set = Arc::new(Templates::compile(sources, profile)?);
         let mut sets = self.lock();
         if sets.len() < MAX_SETS {
-            sets.insert(key, set.clone());
+            let names = sources.iter().map(|source| source.name.clone()).collect();
+            sets.push((profile, names, set.clone()));
         }
         Ok(set)
     }
@@ -84,9 +128,35 @@ fn address(chart: &Chart) -> usize {
 struct Source<'c> {
     /// `parent/charts/sub/templates/a.yaml`
     name: String,
+    /// Slashes in the name.
+    depth: usize,
     text: &'c [u8],
     /// The chart's data, `.`.
     data: usize,
+    /// Where the chart is, `parent/charts/sub`, and its own name.
+    chart: Arc<str>,
+    chart_name: &'c str,
+    mode: hbs::Mode,
+}
+
+impl Source<'_> {
+    /// The name under which the file's text is known, `# Source:`.
+    fn output_name(&self) -> &str {
+        match self.mode {
+            hbs::Mode::Off => &self.name,
+            _ => hbs::output_name(&self.name),
+        }
+    }
+
+    fn handlebars(&self) -> Option<hbs::Input<'_>> {
+        (self.mode != hbs::Mode::Off).then(|| hbs::Input {
+            name: &self.name,
+            text: self.text,
+            chart: &self.chart,
+            chart_name: self.chart_name,
+            strict: self.mode == hbs::Mode::Strict,
+        })
+    }
 }
 
 /// Data of one chart.
@@ -108,22 +178,27 @@ pub(super) fn render(
     cache: &Cache,
     input: &RenderInput<'_>,
 ) -> Result<Rendered, RenderError> {
+    let api_version = chart.metadata.api_version.as_str();
+    if input.profile == Profile::Helm43 && !matches!(api_version, "v1" | "v2") {
+        return Err(RenderError::ApiVersion(api_version.to_owned()));
+    }
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
-    let room = input.budget.memory;
-    let prepared = values::prepare(&mut ctx.heap, chart, input.values, input.profile, room)?;
-    values::validate(&ctx.heap, &prepared)?;
+    let (given, room) = (input.values, input.budget.memory);
+    let prepared =
+        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
+    values::validate(&ctx.heap, &prepared, input.profile)?;
     check_kube_version(chart, input)?;
-    let collected = collect(&mut ctx, &prepared, cache, input);
+    let collected = collect(&mut ctx, &prepared, cache, input)?;
     // What templates make from now on goes as soon as they have forgotten it.
     ctx.heap.seal();
     ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
     let set = cache.set(&collected.sources, input.profile)?;
-    ctx.extend(State::new(input.lookups.clone()));
+    ctx.extend(State::new(input.lookups.clone(), set.clone()));
     let mut files = BTreeMap::new();
     for source in &collected.sources {
         if !crate::manifest::base_name(&source.name).starts_with('_') {
             let text = run(&mut ctx, &set, source, &collected.scopes, input.profile)?;
-            files.insert(source.name.clone(), text);
+            files.insert(source.output_name().to_owned(), text);
         }
     }
     // Values and output together would be more than either.
@@ -133,10 +208,12 @@ pub(super) fn render(
 
 fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), RenderError> {
     let constraint = &chart.metadata.kube_version;
-    let version = &input.capabilities.kube_version.version;
-    if constraint.is_empty() || values::compatible(constraint, version) {
+    let kube_version = &input.capabilities.kube_version;
+    let shown = kube_version.shown();
+    if constraint.is_empty() || values::compatible(constraint, shown, input.profile) {
         return Ok(());
     }
+    let version = &kube_version.version;
     Err(RenderError::KubeVersion { constraint: constraint.clone(), version: version.clone() })
 }
 
@@ -147,7 +224,7 @@ fn collect<'c>(
     prepared: &Prepared<'c>,
     cache: &Cache,
     input: &RenderInput<'_>,
-) -> Collected<'c> {
+) -> Result<Collected<'c>, RenderError> {
     let mut collected = Collected::default();
     let shared = Shared {
         release: objects::release(&mut ctx.heap, input.release),
@@ -156,12 +233,13 @@ fn collect<'c>(
         profile: input.profile,
     };
     let root = typed_values(ctx, prepared.values, input.profile);
-    add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected);
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
-    // One template may have been named twice (a chart by its name and by an alias).
+    add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
+    // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
+    // last one counts, which the stable order puts first.
+    collected.sources.reverse();
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     collected.sources.dedup_by(|a, b| a.name == b.name);
-    collected
+    Ok(collected)
 }
 
 /// What all charts of a rendering share.
@@ -189,7 +267,7 @@ fn add_chart<'c>(
     parent: Option<&str>,
     values: &Value,
     collected: &mut Collected<'c>,
-) -> Value {
+) -> Result<Value, RenderError> {
     let path = path_of(node, parent);
     let heap = &mut ctx.heap;
     let subcharts = heap.new_map();
@@ -211,11 +289,11 @@ fn add_chart<'c>(
         // A subchart's values are the very table under its name in the parent's.
         let own = values.as_map().and_then(|map| ctx.heap.get(map, child.name.as_str()));
         let own = own.and_then(Value::as_map).unwrap_or_else(|| ctx.heap.new_map());
-        let inner = add_chart(ctx, shared, child, Some(&path), &Value::Map(own), collected);
+        let inner = add_chart(ctx, shared, child, Some(&path), &Value::Map(own), collected)?;
         ctx.heap.set(subcharts, child.name.as_str(), inner);
     }
-    add_sources(node, &path, data, collected);
-    Value::Map(data)
+    add_sources(node, &path, data, collected)?;
+    Ok(Value::Map(data))
 }
 
 fn add_sources<'c>(
@@ -223,29 +301,43 @@ fn add_sources<'c>(
     path: &str,
     data: catamaran_gotemplate::Map,
     collected: &mut Collected<'c>,
-) {
+) -> Result<(), RenderError> {
     let scope = collected.scopes.len();
+    let mode = hbs::Mode::of(&node.chart.metadata)?;
+    let chart: Arc<str> = path.into();
     collected.scopes.push(Scope { data, base_path: format!("{path}/templates") });
     let library = node.chart.is_library();
     let lends = |name: &str| !library || crate::manifest::base_name(name).starts_with('_');
+    let depth = |name: &str| name.bytes().filter(|byte| *byte == b'/').count();
+    let above = depth(path) + 1;
     collected.sources.extend(node.chart.templates.iter().filter(|f| lends(&f.name)).map(|file| {
-        Source { name: format!("{path}/{}", file.name), text: &file.data, data: scope }
+        Source {
+            depth: above + depth(&file.name),
+            name: format!("{path}/{}", file.name),
+            text: &file.data,
+            data: scope,
+            chart: chart.clone(),
+            chart_name: node.chart.name(),
+            mode: if mode.takes(&file.name) { mode } else { hbs::Mode::Off },
+        }
     }));
+    Ok(())
 }
 
 fn run(
     ctx: &mut Ctx,
-    set: &TemplateSet,
+    set: &Templates,
     source: &Source<'_>,
     scopes: &[Scope],
     profile: Profile,
 ) -> Result<String, RenderError> {
     let Some(scope) = scopes.get(source.data) else { return Ok(String::new()) };
     let template = ctx.heap.new_map_of(values_type::type_of(profile));
-    ctx.heap.set(template, "Name", source.name.as_str());
+    ctx.heap.set(template, "Name", source.output_name());
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
     ctx.heap.set(scope.data, "Template", template);
-    let output = set.execute_alone(ctx, &source.name, &Value::Map(scope.data));
+    State::enter_chart(ctx, source.chart.as_ref().into());
+    let output = set.execute(ctx, source, &Value::Map(scope.data));
     let output = output.map_err(|error| {
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));
         match needs {
@@ -262,10 +354,10 @@ fn utf8(text: Vec<u8>, file: &str) -> Result<String, RenderError> {
         Err(error) if file.ends_with(NOTES) => {
             Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
         }
-        Err(_) => Err(RenderError::Manifest(ManifestError {
-            file: file.to_owned(),
-            message: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
-        })),
+        Err(error) => {
+            let message = gojson::utf8(error.as_bytes()).err().unwrap_or_default();
+            Err(RenderError::Manifest(ManifestError { file: file.to_owned(), message }))
+        }
     }
 }
 
@@ -295,17 +387,21 @@ fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
 
 /// `parent/charts/sub`
 fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
-    parent.map_or_else(|| node.name.clone(), |p| format!("{p}/charts/{}", node.name))
+    let Some(parent) = parent else { return node.name.clone() };
+    match (&node.parent_before_alias, parent.rsplit_once('/')) {
+        (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", node.name),
+        _ => format!("{parent}/charts/{}", node.name),
+    }
 }
 
 /// Parses the templates of all charts, as if every one took part.
 pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<(), RenderError> {
     let mut ctx = Ctx::new(super::Budget::default(), std::time::UNIX_EPOCH, 0_u64);
     let mut collected = Collected::default();
-    let root = Node::new(&mut ctx.heap, chart, false).map_err(RenderError::Values)?;
-    every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected);
-    let depth = |source: &Source<'_>| source.name.matches('/').count();
-    collected.sources.sort_by(|a, b| (depth(b), &b.name).cmp(&(depth(a), &a.name)));
+    let root =
+        Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
+    every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
+    collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     cache.set(&collected.sources, profile).map(|_| ())
 }
 
@@ -314,10 +410,10 @@ fn every_source<'c>(
     parent: Option<&str>,
     data: catamaran_gotemplate::Map,
     collected: &mut Collected<'c>,
-) {
+) -> Result<(), RenderError> {
     let path = path_of(node, parent);
     for child in &node.children {
-        every_source(child, Some(&path), data, collected);
+        every_source(child, Some(&path), data, collected)?;
     }
-    add_sources(node, &path, data, collected);
+    add_sources(node, &path, data, collected)
 }

@@ -45,9 +45,33 @@ pub(super) fn execute(file: &str, error: &Error, profile: Profile) -> RenderErro
         None if profile == Profile::Helm43 => {
             (reformat(error).unwrap_or(raw), error.root_message().to_owned())
         }
-        None => (raw, error.root_message().to_owned()),
+        None => (words_of_helm_3(&raw), error.root_message().to_owned()),
     };
     RenderError::Execute { text, at, message }
+}
+
+/// Helm 3 has an older library of versions, which begins its errors with capitals.
+fn words_of_helm_3(text: &str) -> String {
+    let words = [
+        ("invalid semantic version", "Invalid Semantic Version"),
+        ("version segment starts with 0", "Version segment starts with 0"),
+    ];
+    let mut text = text.to_owned();
+    for (new, old) in words {
+        for function in ["semver", "semverCompare"] {
+            let calling = format!("error calling {function}: ");
+            text = text.replace(&format!("{calling}{new}"), &format!("{calling}{old}"));
+        }
+    }
+    // Nor did it quote the constraint.
+    let unquoted = text
+        .split_once("error calling semverCompare: improper constraint: \"")
+        .and_then(|(before, rest)| {
+            let (constraint, after) = rest.split_once('"')?;
+            let calling = "error calling semverCompare: improper constraint: ";
+            Some([before, calling, constraint, after].concat())
+        });
+    unquoted.unwrap_or(text)
 }
 
 fn position(file: &str, error: &Error) -> Position {

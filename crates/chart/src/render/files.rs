@@ -16,8 +16,7 @@ pub(super) struct Files(Vec<(Str, Arc<[u8]>)>);
 
 impl Files {
     pub(super) fn of(chart: &Chart) -> Self {
-        let share =
-            |file: &crate::File| (Str::from(file.name.as_str()), Arc::from(file.data.as_slice()));
+        let share = |file: &crate::File| (Str::from(file.name.as_str()), Arc::clone(&file.data));
         Self(chart.files.iter().map(share).collect())
     }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use catamaran_gotemplate::{
-    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Str, Type, Value, fmt,
+    Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
 
+use super::engine::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
 
@@ -27,11 +28,49 @@ pub(super) struct State {
     includes: HashMap<Str, u32>,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
+    templates: Option<Arc<Templates>>,
+    /// What nests on the native stack takes of it, in KiB: see [`State::descend`].
+    stack: usize,
+    /// The chart whose file is running, `parent/charts/sub`.
+    chart: Str,
 }
 
+/// How much of the native stack Handlebars may take, in KiB as measured without optimisation:
+/// threads have 2 MiB, and functions that walk values need some of it too.
+const MAX_NATIVE_STACK: usize = 900;
+
 impl State {
-    pub(super) fn new(lookups: Lookups) -> Self {
-        Self { lookups, ..Self::default() }
+    pub(super) fn new(lookups: Lookups, templates: Arc<Templates>) -> Self {
+        Self { lookups, templates: Some(templates), ..Self::default() }
+    }
+
+    /// Goes deeper in what nests on the native stack, by so many KiB.
+    pub(super) fn descend(ctx: &mut Ctx, kib: usize) -> Result<(), FuncError> {
+        let state = state(ctx)?;
+        if state.stack + kib > MAX_NATIVE_STACK {
+            let text = "exceeded the limit of nested blocks, partials and includes of Handlebars";
+            return Err(FuncError::too_deep(text));
+        }
+        state.stack += kib;
+        Ok(())
+    }
+
+    /// Comes back up.
+    pub(super) fn ascend(ctx: &mut Ctx, kib: usize) {
+        if let Ok(state) = state(ctx) {
+            state.stack = state.stack.saturating_sub(kib);
+        }
+    }
+
+    /// The chart whose file is running.
+    pub(super) fn chart(ctx: &Ctx) -> String {
+        let chart = ctx.extension::<Self>().map(|state| state.chart.to_string());
+        chart.unwrap_or_default()
+    }
+
+    /// Tells whose file runs now; gives the one before.
+    pub(super) fn enter_chart(ctx: &mut Ctx, chart: Str) -> Str {
+        state(ctx).map_or(Str::default(), |state| std::mem::replace(&mut state.chart, chart))
     }
 }
 
@@ -62,20 +101,54 @@ const SINCE_HELM_4: &[&str] = &[
     "durationTruncateTo",
 ];
 
+/// The functions that are only here.
+pub(crate) const ITEMS: &[Item] = &[
+    Item::new(
+        Func::engine("include", &[Type::String, Type::Any], include),
+        Origin::Helm,
+        "NAME DATA -> string",
+        "The output of a named template, which gets the data as its dot. Unlike `template` it can \
+         be piped on.",
+        (
+            "include",
+            &[(
+                r#"{{ define "label" }}app: {{ . }}{{ end }}{{ include "label" "web" | upper }}"#,
+                "APP: WEB",
+            )],
+        ),
+    ),
+    Item::new(
+        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        Origin::Helm,
+        "TEXT DATA -> string",
+        "The output of a text that is itself a template, which gets the data as its dot. It sees \
+         the chart's named templates; those that it defines end with it.",
+        ("tpl", &[(r#"{{ tpl "{{ .name | upper }}" (dict "name" "web") }}"#, "WEB")]),
+    ),
+    Item::new(
+        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
+        Origin::Helm,
+        "APIVERSION KIND NAMESPACE NAME -> map",
+        "An object of the cluster, or with an empty name the list of them under `items`. An empty \
+         map if there is none, and always without a cluster (`catamaran template`).",
+        ("lookup", &[(r#"{{ lookup "v1" "Secret" "default" "tls" }}"#, "map[]")]),
+    ),
+];
+
 fn build(profile: Profile) -> Arc<Functions> {
     let mut functions = catamaran_sprig::registry();
     if profile == Profile::Helm318 {
         for name in SINCE_HELM_4 {
             functions.remove(name);
         }
+        functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
     }
     functions.extend([
-        Func::engine("include", &[Type::String, Type::Any], include),
-        Func::engine("tpl", &[Type::String, Type::Any], tpl),
+        // Known to Sprig's family, but their texts are marked here.
         Func::new("required", &[Type::String, Type::Any], required),
         Func::new("fail", &[Type::String], fail),
-        Func::new("lookup", &[Type::String, Type::String, Type::String, Type::String], lookup),
     ]);
+    functions.extend(ITEMS.iter().map(|item| item.func.clone()));
     Arc::new(functions)
 }
 
@@ -98,6 +171,11 @@ fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     }
     *nested += 1;
     let data = args.get(1).cloned().unwrap_or_default();
+    if let Some(templates) = state(ctx)?.templates.clone()
+        && let Some(output) = templates.include_handlebars(ctx, &name, &data)
+    {
+        return included(ctx, args, output).map(Call::Done);
+    }
     Ok(Call::Template { name, data, then: included })
 }
 

@@ -4,15 +4,16 @@ mod capabilities;
 mod engine;
 mod errors;
 mod files;
-mod functions;
+pub(crate) mod functions;
 mod glob;
+mod hbs;
 mod input;
 mod objects;
 mod seed;
 mod standalone;
 mod values_type;
 
-pub use capabilities::{Capabilities, KubeVersion};
+pub use capabilities::{ApiVersions, Capabilities, KubeVersion};
 pub use catamaran_gotemplate::{Budget, RandomSeed};
 pub use input::{LookupKey, Lookups, ReleaseFacts, RenderInput};
 pub use seed::fresh_seed;

@@ -23,8 +23,10 @@ pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
 struct Struct {
     ty: &'static NamedType,
     fields: Vec<(&'static str, Value)>,
-    /// What its `String` method gives, if it has one.
+    /// What the `String` method of a pointer to it gives, if it has one.
     text: Option<String>,
+    /// The fields that printing shows, where they are others.
+    printed: Option<Vec<(&'static str, Value)>>,
     /// By the names of its JSON tags; `None` = by the names of its fields.
     plain: Option<Value>,
 }
@@ -38,12 +40,12 @@ impl Object for Struct {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
     }
 
-    fn text(&self) -> Option<String> {
+    fn pointer_text(&self) -> Option<String> {
         self.text.clone()
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        self.fields.clone()
+        self.printed.clone().unwrap_or_else(|| self.fields.clone())
     }
 
     fn plain(&self) -> Option<Value> {
@@ -71,6 +73,8 @@ static CHART: NamedType = NamedType {
     underlying: Type::Struct,
     methods: &[],
 };
+static METADATA: NamedType =
+    NamedType { name: "chart.Metadata", underlying: Type::Struct, methods: &[] };
 static MAINTAINER: NamedType =
     NamedType { name: "*chart.Maintainer", underlying: Type::Pointer, methods: &[] };
 static DEPENDENCY: NamedType =
@@ -81,8 +85,15 @@ type Field = (&'static str, &'static str, Value);
 
 fn chart_struct(heap: &mut Heap, node: &Node<'_>, is_root: bool) -> Value {
     let mut fields = metadata_fields(heap, node, Profile::Helm318);
-    fields.push(("IsRoot", "IsRoot", Value::Bool(is_root)));
-    struct_of(heap, &CHART, fields)
+    // The metadata are embedded: a field of their own, whose fields are the chart's too.
+    let metadata = struct_of(heap, &METADATA, fields.clone());
+    let is_root = Value::Bool(is_root);
+    let printed = vec![("Metadata", metadata.clone()), ("IsRoot", is_root.clone())];
+    fields.push(("IsRoot", "IsRoot", is_root));
+    let mut chart = Struct::of(heap, &CHART, fields);
+    chart.fields.push(("Metadata", metadata));
+    chart.printed = Some(printed);
+    Value::object(chart)
 }
 
 fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Field> {
@@ -177,18 +188,26 @@ fn map_of(heap: &mut Heap, fields: &[Field]) -> Value {
     Value::Map(map)
 }
 
-/// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
-fn struct_of(heap: &mut Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
-    let plain = heap.new_map();
-    let is_dependency = ty.name == DEPENDENCY.name;
-    for (_, tag, value) in &fields {
-        let stays = is_dependency && matches!(*tag, "name" | "repository") || *tag == "IsRoot";
-        if stays || heap.truth(value) {
-            heap.set(plain, *tag, value.clone());
-        }
+fn struct_of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
+    Value::object(Struct::of(heap, ty, fields))
+}
+
+impl Struct {
+    /// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
+    fn of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Self {
+        let is_dependency = ty.name == DEPENDENCY.name;
+        let stays = |tag| is_dependency && matches!(tag, "name" | "repository") || tag == "IsRoot";
+        // In the order of the fields, as Go writes a struct.
+        let plain = fields.iter().filter(|(_, tag, value)| stays(*tag) || heap.truth(value));
+        let plain = plain.map(|(_, tag, value)| (*tag, value.clone())).collect();
+        let plain = Struct { fields: plain, ..Self::new(ty) };
+        let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
+        Struct { fields, plain: Some(Value::object(plain)), ..Self::new(ty) }
     }
-    let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
-    Value::object(Struct { ty, fields, text: None, plain: Some(Value::Map(plain)) })
+
+    fn new(ty: &'static NamedType) -> Self {
+        Self { ty, fields: Vec::new(), text: None, printed: None, plain: None }
+    }
 }
 
 // ---- .Capabilities
@@ -222,25 +241,36 @@ pub(super) fn capabilities(
         Profile::Helm318 => (&CAPABILITIES_318, &KUBE_VERSION_318, &API_VERSIONS_318),
         Profile::Helm43 => (&CAPABILITIES_43, &KUBE_VERSION_43, &API_VERSIONS_43),
     };
-    let KubeVersion { version, major, minor } = &capabilities.kube_version;
-    let kube_version = Value::object(Struct {
-        ty: kube_ty,
-        fields: vec![
-            ("Version", Value::from(version.as_str())),
-            ("Major", Value::from(major.as_str())),
-            ("Minor", Value::from(minor.as_str())),
-        ],
-        text: Some(version.clone()),
-        plain: None,
-    });
-    let set = capabilities.api_versions.iter().map(|v| Value::from(v.as_str())).collect();
+    let kube_version = kube_version(&capabilities.kube_version, kube_ty, profile);
+    let set = capabilities.api_versions.iter().map(Value::from).collect();
     let api_versions = heap.new_list_of(Type::Named(set_ty), set);
     let fields = vec![
         ("KubeVersion", kube_version),
         ("APIVersions", Value::List(api_versions)),
         ("HelmVersion", helm_version(heap, profile)),
     ];
-    Value::object(Struct { ty, fields, text: None, plain: None })
+    Value::object(Struct { fields, ..Struct::new(ty) })
+}
+
+fn kube_version(version: &KubeVersion, ty: &'static NamedType, profile: Profile) -> Value {
+    let text = |text: &str| Value::from(text);
+    let fields = vec![
+        ("Version", text(&version.version)),
+        ("Major", text(&version.major)),
+        ("Minor", text(&version.minor)),
+    ];
+    let mut printed = fields.clone();
+    if profile == Profile::Helm43 {
+        printed.insert(1, ("normalizedVersion", text(version.normalized())));
+    }
+    let plain = Value::object(Struct { fields: fields.clone(), ..Struct::new(ty) });
+    Value::object(Struct {
+        ty,
+        fields,
+        text: Some(version.shown().to_owned()),
+        printed: Some(printed),
+        plain: Some(plain),
+    })
 }
 
 fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
@@ -272,9 +302,8 @@ fn kube_git_version(ctx: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
 fn has_version(ctx: &mut Ctx, set: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let wanted: Option<&Str> = args.first().and_then(Value::as_str);
-    let has = set.as_list().is_some_and(|list| {
-        // The set is sorted: it comes from one.
-        ctx.heap.items(list).binary_search_by(|item| item.as_str().cmp(&wanted)).is_ok()
-    });
+    let has = set
+        .as_list()
+        .is_some_and(|list| ctx.heap.items(list).iter().any(|item| item.as_str() == wanted));
     Ok(Value::Bool(has))
 }

@@ -50,16 +50,16 @@ impl Coalescer<'_> {
 
     /// A copy that shares nothing with the original.
     pub(crate) fn copy(&mut self, table: Map) -> Map {
-        let copy = self.heap.new_map();
         self.guard.hold(self.heap.allocated());
-        if self.guard.enter() {
-            for (key, value) in entries(self.heap, table) {
-                let value = self.copy_value(&value);
-                self.heap.set(copy, key, value);
-            }
-            self.guard.leave();
+        if !self.guard.enter() {
+            return self.heap.new_map();
         }
-        copy
+        let mut entries = self.heap.map(table).entries.clone();
+        for value in entries.values_mut() {
+            *value = self.copy_value(value);
+        }
+        self.guard.leave();
+        self.heap.new_map_with(entries)
     }
 
     fn copy_value(&mut self, value: &Value) -> Value {

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::coalesce::{Coalescer, Mismatch};
 use super::tables::{table_at, value_at};
 use super::tree::Node;
-use crate::Dependency;
+use crate::{Dependency, Profile};
 
 impl Coalescer<'_> {
     /// Helm's `ProcessDependencies`: aliases, conditions and tags, then values
@@ -26,7 +26,7 @@ impl Coalescer<'_> {
         if chart.requirements.is_empty() {
             return Ok(());
         }
-        take_aliases(chart);
+        take_aliases(chart, self.profile);
         let values = self.values(chart, values, false)?;
         let mut disabled = Vec::new();
         let mut requirements = std::mem::take(&mut chart.requirements);
@@ -102,10 +102,10 @@ impl Coalescer<'_> {
 
 /// Puts a copy of each required chart in the place of the originals, under the
 /// alias. What nobody requires (a version out of range counts as that) stays.
-fn take_aliases(chart: &mut Node<'_>) {
+fn take_aliases(chart: &mut Node<'_>, profile: Profile) {
     let fits = |child: &Node<'_>, requirement: &Dependency| {
         child.name == requirement.name
-            && super::compatible(&requirement.version, &child.chart.metadata.version)
+            && super::compatible(&requirement.version, &child.chart.metadata.version, profile)
     };
     let mut children: Vec<_> = chart
         .children
@@ -117,6 +117,12 @@ fn take_aliases(chart: &mut Node<'_>) {
         if let Some(found) = chart.children.iter().find(|child| fits(child, requirement)) {
             let mut copy = found.clone();
             if !requirement.alias.is_empty() {
+                // Helm 3 leaves what the copy holds with the original, unless it looks at it again.
+                if profile == Profile::Helm318 && copy.requirements.is_empty() {
+                    for child in &mut copy.children {
+                        child.parent_before_alias = Some(copy.name.clone());
+                    }
+                }
                 copy.name.clone_from(&requirement.alias);
             }
             children.push(copy);

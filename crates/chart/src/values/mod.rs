@@ -1,21 +1,24 @@
 //! The values templates see: the user's over the parent's over the chart's.
 
 mod coalesce;
+mod defaults;
 mod dependencies;
 mod guard;
 mod schema;
-mod schema_bounds;
+mod sources;
 pub mod strvals;
 pub(crate) mod tables;
 mod tree;
 mod user;
 
 use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
-use catamaran_sprig::semver::{Constraint, Version};
+use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
 use crate::{Chart, Profile, RenderError};
 use coalesce::Coalescer;
+pub(crate) use defaults::Defaults;
+pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};
 
@@ -31,8 +34,8 @@ pub fn coalesce(
     profile: Profile,
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
-    let room = crate::Budget::default().memory;
-    let prepared = prepare(&mut heap, chart, values, profile, room)?;
+    let (defaults, room) = (Defaults::of(chart), crate::Budget::default().memory);
+    let prepared = prepare(&mut heap, chart, &defaults, values, profile, room)?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -40,9 +43,13 @@ pub fn coalesce(
 }
 
 /// Whether a version meets a constraint; false where either is none.
-pub(crate) fn compatible(constraint: &str, version: &str) -> bool {
+pub(crate) fn compatible(constraint: &str, version: &str, profile: Profile) -> bool {
+    let edition = match profile {
+        Profile::Helm318 => Edition::Helm3,
+        Profile::Helm43 => Edition::Helm4,
+    };
     match (Constraint::parse(constraint), Version::parse(version)) {
-        (Ok(constraint), Ok(version)) => constraint.check(&version),
+        (Ok(constraint), Ok(version)) => constraint.check_in(&version, edition),
         _ => false,
     }
 }
@@ -58,13 +65,14 @@ pub(crate) struct Prepared<'c> {
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
+    defaults: &Defaults,
     values: &Map<String, Value>,
     profile: Profile,
     room: usize,
 ) -> Result<Prepared<'c>, RenderError> {
     let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
-    let mut root = Node::new(heap, chart, all_documents).map_err(RenderError::Values)?;
+    let mut root = Node::new(heap, chart, defaults, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
     let guard = guard::Guard::new(room);
     let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
@@ -80,9 +88,13 @@ pub(crate) fn prepare<'c>(
 }
 
 /// Checks the values of every chart that has a schema.
-pub(crate) fn validate(heap: &Heap, prepared: &Prepared<'_>) -> Result<(), RenderError> {
+pub(crate) fn validate(
+    heap: &Heap,
+    prepared: &Prepared<'_>,
+    profile: Profile,
+) -> Result<(), RenderError> {
     let mut faults = String::new();
-    schema::validate(heap, &prepared.root, prepared.values, &mut faults)?;
+    schema::validate(heap, &prepared.root, prepared.values, profile, &mut faults)?;
     if faults.is_empty() { Ok(()) } else { Err(RenderError::Schema(faults)) }
 }
 

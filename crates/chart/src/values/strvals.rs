@@ -19,6 +19,8 @@ use std::str::Chars;
 use catamaran_gotemplate::fmt::quote;
 use serde_json::{Map, Value};
 
+use crate::Profile;
+
 /// The largest index of a list, as in Helm.
 pub const MAX_INDEX: i64 = 65536;
 /// How many names may be joined by dots, as in Helm.
@@ -50,6 +52,9 @@ pub enum StrvalsError {
         /// `invalid syntax` or `value out of range`.
         fault: &'static str,
     },
+    /// A bracket that is not closed, to Helm 3; Helm 4 then sets nothing.
+    #[error("error parsing index: EOF")]
+    OpenIndex,
     /// An index below zero.
     #[error("negative {0} index not allowed")]
     NegativeIndex(i64),
@@ -127,8 +132,20 @@ pub fn parse_into_files(
     Parser::new(line, Mode::Files(read)).run(values)
 }
 
+/// Reads a line as the Helm of a profile does.
+pub(super) fn set_line<'a>(
+    line: &'a str,
+    mode: Mode<'a>,
+    values: &mut Map<String, Value>,
+    profile: Profile,
+) -> Result<(), StrvalsError> {
+    let mut parser = Parser::new(line, mode);
+    parser.strict = profile == Profile::Helm318;
+    parser.run(values)
+}
+
 /// What becomes of the text after `=`.
-enum Mode<'r> {
+pub(super) enum Mode<'r> {
     Typed,
     Text,
     Json,
@@ -153,11 +170,13 @@ struct Parser<'a> {
     rest: Chars<'a>,
     mode: Mode<'a>,
     depth: usize,
+    /// Whether a bracket that is not closed is a fault.
+    strict: bool,
 }
 
 impl<'a> Parser<'a> {
     fn new(line: &'a str, mode: Mode<'a>) -> Self {
-        Self { rest: line.chars(), mode, depth: 0 }
+        Self { rest: line.chars(), mode, depth: 0, strict: false }
     }
 
     fn run(mut self, values: &mut Map<String, Value>) -> Result<(), StrvalsError> {
@@ -269,7 +288,7 @@ impl<'a> Parser<'a> {
     fn index(&mut self) -> Result<i64, Stop> {
         let (text, last) = self.until(&[']']);
         if last.is_none() {
-            return Err(Stop::End);
+            return Err(if self.strict { StrvalsError::OpenIndex.into() } else { Stop::End });
         }
         text.parse().map_err(|error: std::num::ParseIntError| {
             let fault = match error.kind() {

@@ -2,7 +2,7 @@
 
 use catamaran_gotemplate::{Heap, Map};
 
-use super::tables;
+use super::{Defaults, tables};
 use crate::{Chart, Dependency};
 
 /// One chart of a rendering. Processing dependencies renames, copies and drops
@@ -12,6 +12,8 @@ pub(crate) struct Node<'c> {
     pub(crate) chart: &'c Chart,
     /// The chart's name, or the alias it goes by.
     pub(crate) name: String,
+    /// What its parent was called before an alias, if templates are still named after that.
+    pub(crate) parent_before_alias: Option<String>,
     /// Its defaults, on the heap; importing values rewrites them.
     pub(crate) defaults: Map,
     /// What Chart.yaml asks for; once processed, what is enabled, by the names
@@ -25,9 +27,10 @@ impl<'c> Node<'c> {
     pub(crate) fn new(
         heap: &mut Heap,
         chart: &'c Chart,
+        kept: &Defaults,
         all_documents: bool,
     ) -> Result<Self, String> {
-        let defaults = tables::load(heap, &chart.values)?;
+        let defaults = kept.load(heap, chart)?;
         if all_documents {
             for document in &chart.more_values {
                 let document = document.as_ref().map_err(|message| {
@@ -37,10 +40,11 @@ impl<'c> Node<'c> {
                 lay_over(heap, defaults, over);
             }
         }
-        let children = chart.dependencies.iter().map(|c| Node::new(heap, c, all_documents));
+        let children = chart.dependencies.iter().map(|c| Node::new(heap, c, kept, all_documents));
         Ok(Self {
             chart,
             name: chart.name().to_owned(),
+            parent_before_alias: None,
             defaults,
             requirements: chart.metadata.dependencies.clone(),
             children: children.collect::<Result<_, _>>()?,

@@ -213,7 +213,10 @@ fn check_name(name: &str, profile: Profile) -> Result<()> {
 fn explain(error: &RenderError, profile: Profile) -> anyhow::Error {
     let text = error.text(profile);
     match error {
-        RenderError::Values(_) | RenderError::Schema(_) | RenderError::Unsupported { .. } => {
+        RenderError::Values(_)
+        | RenderError::Schema(_)
+        | RenderError::ApiVersion(_)
+        | RenderError::Unsupported { .. } => {
             anyhow!(text)
         }
         _ => anyhow!("{text}\n\nUse --debug flag to render out invalid YAML"),

@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::Profile;
-use catamaran_chart::values::{merge, read_file, strvals};
+use catamaran_chart::values::Sources;
 use serde_json::{Map, Value};
 
 use super::args::ValueArgs;
@@ -13,47 +13,16 @@ use super::go_error;
 
 /// All values laid over each other, in Helm's order of the flags.
 pub(super) fn gather(args: &ValueArgs, profile: Profile) -> Result<Map<String, Value>> {
-    let mut values = Map::new();
-    for path in &args.files {
-        let file = read_file(&read(path)?, profile);
-        merge(&mut values, file.map_err(|fault| anyhow!("failed to parse {path}: {fault}"))?);
-    }
-    for line in &args.json {
-        set_json(line, &mut values, profile)?;
-    }
-    let set = |flag: &str, result: Result<(), strvals::StrvalsError>| {
-        result.map_err(|fault| anyhow!("failed parsing {flag} data: {fault}"))
+    let sources = Sources {
+        files: args.files.clone(),
+        json: args.json.clone(),
+        typed: args.typed.clone(),
+        texts: args.texts.clone(),
+        from_files: args.from_files.clone(),
+        literals: args.literals.clone(),
     };
-    for line in &args.typed {
-        set("--set", strvals::parse_into(line, &mut values))?;
-    }
-    for line in &args.texts {
-        set("--set-string", strvals::parse_into_text(line, &mut values))?;
-    }
-    for line in &args.from_files {
-        let mut content = |path: &str| match read(path) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        set("--set-file", strvals::parse_into_files(line, &mut values, &mut content))?;
-    }
-    for line in &args.literals {
-        set("--set-literal", strvals::parse_into_literal(line, &mut values))?;
-    }
-    Ok(values)
-}
-
-/// A whole object (since Helm 4), or lines of keys and JSON.
-fn set_json(line: &str, values: &mut Map<String, Value>, profile: Profile) -> Result<()> {
-    if profile == Profile::Helm43 && line.trim().starts_with('{') {
-        let object = catamaran_chart::values::read_json(line.trim());
-        let object =
-            object.ok_or_else(|| anyhow!("failed parsing --set-json data JSON: {line}"))?;
-        merge(values, object);
-        return Ok(());
-    }
-    let result = strvals::parse_into_json(line, values);
-    result.map_err(|_| anyhow!("failed parsing --set-json data {line}"))
+    let read = |path: &str| read(path).map_err(|error| error.to_string());
+    sources.gather(profile, read).map_err(|fault| anyhow!(fault))
 }
 
 /// A file, or standard input for `-`.

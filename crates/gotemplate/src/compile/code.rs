@@ -1,9 +1,12 @@
 //! Compiled templates: plain data.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Place;
-use crate::func::Func;
+use crate::func::{Func, Functions};
 use crate::parse::ast::{Literal, NodeId};
 use crate::value::{Str, Type, Value};
 
@@ -35,7 +38,7 @@ pub(crate) enum Op {
     /// Pops a receiver; if it is nothing, so is the result. Else prepares a method call.
     Method { name: Str, args: usize, has_final: bool, skip: Label },
     /// A literal or nil as an argument of the prepared method.
-    MethodLiteral { index: usize, literal: Option<Box<Literal>> },
+    MethodLiteral { index: usize, literal: Option<Box<Literal<'static>>> },
     /// Checks the top against a parameter of the prepared method.
     MethodCheck(usize),
     /// Calls the prepared method.
@@ -87,14 +90,14 @@ pub(crate) struct Instr {
 
 /// What one token of a template takes at most, in bytes, once it is compiled: an instruction, a node,
 /// a name. (While its action is being compiled it takes some more.)
-pub(crate) const TOKEN_COST: usize = size_of::<Instr>() + size_of::<Node>() + 40;
+pub(crate) const TOKEN_COST: usize = size_of::<Instr>() + size_of::<u32>() + 40;
 
-/// A node's position and where its printed form stands in [`Template::node_text`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Node {
-    pub pos: usize,
-    pub start: usize,
-    pub end: usize,
+/// How Go prints the nodes of a template in errors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shows {
+    pub text: String,
+    /// For each node, where its form stands in the text.
+    pub ranges: Vec<Range<usize>>,
 }
 
 /// One compiled template.
@@ -103,8 +106,10 @@ pub(crate) struct Template {
     pub name: Str,
     pub source: Arc<Source>,
     pub code: Vec<Instr>,
-    pub nodes: Vec<Node>,
-    pub node_text: String,
+    /// Where each node stands in the source.
+    pub nodes: Vec<u32>,
+    /// Empty unless asked for; see [`Source::shown`].
+    pub shows: Shows,
     /// How many variables its frame needs.
     pub slots: usize,
     /// Nothing but white space and comments.
@@ -112,25 +117,49 @@ pub(crate) struct Template {
 }
 
 /// A parsed text; all templates that it defines share it.
-#[derive(Debug)]
 pub(crate) struct Source {
     /// The name under which it was parsed.
     pub name: Str,
     pub text: Vec<u8>,
+    /// Those it was parsed with.
+    pub functions: Arc<Functions>,
+    /// Only errors need it: it is found out by parsing once more, when the first one is made.
+    shows: OnceLock<HashMap<Str, Shows>>,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    pub fn new(name: Str, text: Vec<u8>, functions: Arc<Functions>) -> Self {
+        Self { name, text, functions, shows: OnceLock::new() }
+    }
+
+    /// How Go prints a node of one of its templates.
+    fn shown(&self, template: &Str, node: NodeId) -> &str {
+        let all = self.shows.get_or_init(|| crate::parse::shows(self));
+        let shows = all.get(template);
+        let shown =
+            shows.and_then(|shows| shows.text.get(shows.ranges.get(node as usize)?.clone()));
+        shown.unwrap_or_default()
+    }
 }
 
 impl Template {
     /// Where a node stands, for an error.
     pub fn place(&self, node: NodeId) -> Place {
-        let node = self.nodes.get(node as usize).copied().unwrap_or_default();
-        let before = self.source.text.get(..node.pos).unwrap_or_default();
+        let pos = self.nodes.get(node as usize).copied().unwrap_or_default();
+        let before = self.source.text.get(..pos as usize).unwrap_or_default();
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         Place {
             file: self.source.name.to_string(),
             line: 1 + crate::parse::count_newlines(before),
             column: before.len() - line_start,
             template: self.name.to_string(),
-            expression: self.node_text.get(node.start..node.end).unwrap_or_default().to_owned(),
+            expression: self.source.shown(&self.name, node).to_owned(),
             message: String::new(),
         }
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::show::show;
 use super::{Builder, KEEP, Op};
 use crate::func::{Body, Func};
-use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe};
+use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe, names, variable};
 use crate::value::{Type, Value};
 
 /// What an argument is for.
@@ -18,9 +19,8 @@ enum Param {
     Base,
 }
 
-impl Builder {
-    /// The show of the pipe must have been written.
-    pub(super) fn pipe(&mut self, pipe: &Pipe) {
+impl<'t> Builder<'t> {
+    pub(super) fn pipe(&mut self, pipe: &Pipe<'t>) {
         for (i, command) in pipe.cmds.iter().enumerate() {
             let node = if i == 0 { pipe.node } else { KEEP };
             self.command(command, i > 0, node);
@@ -28,7 +28,7 @@ impl Builder {
         }
         for name in &pipe.decl {
             if !pipe.is_assign {
-                let slot = self.declare(Some(name.clone()));
+                let slot = self.declare(Some(name));
                 self.emit(Op::Store { slot, pop: false }, KEEP);
             } else if let Some(slot) = self.resolve(name) {
                 self.emit(Op::Store { slot, pop: false }, KEEP);
@@ -39,7 +39,7 @@ impl Builder {
     }
 
     /// `before` is the node to be current when the command's own do not take over at once.
-    fn command(&mut self, command: &Command, has_final: bool, before: NodeId) {
+    fn command(&mut self, command: &Command<'t>, has_final: bool, before: NodeId) {
         let Some((first, args)) = command.args.split_first() else { return };
         let call = Call { command, args, has_final };
         let node = first.node;
@@ -55,14 +55,13 @@ impl Builder {
                     self.pipe(inner);
                 }
             }
-            ExprKind::Variable(names) => {
-                if let Some((name, fields)) = names.split_first() {
-                    self.load_variable(name, node);
-                    if !fields.is_empty() {
-                        self.chain(fields, node, node, &call);
-                    } else if !args.is_empty() || has_final {
-                        self.not_a_function(first, &call, node);
-                    }
+            ExprKind::Variable(text) => {
+                let (name, fields) = variable(text);
+                self.load_variable(name, node);
+                if !fields.is_empty() {
+                    self.chain(fields, node, node, &call);
+                } else if !args.is_empty() || has_final {
+                    self.not_a_function(first, &call, node);
                 }
             }
             ExprKind::Dot => {
@@ -84,10 +83,10 @@ impl Builder {
     }
 
     /// Whether all is well: no arguments are given to what takes none.
-    fn not_a_function(&mut self, first: &Expr, call: &Call<'_>, node: NodeId) -> bool {
+    fn not_a_function(&mut self, first: &Expr<'_>, call: &Call<'_, '_>, node: NodeId) -> bool {
         let fine = call.args.is_empty() && !call.has_final;
         if !fine {
-            let shown = self.shown(first.node);
+            let shown = show(first);
             let message = format!("can't give argument to non-function {shown}");
             self.emit(Op::Fail(message), node);
         }
@@ -102,9 +101,15 @@ impl Builder {
         }
     }
 
-    fn chain_command(&mut self, chain: &Expr, base: &Expr, names: &[String], call: &Call<'_>) {
+    fn chain_command(
+        &mut self,
+        chain: &Expr<'t>,
+        base: &Expr<'t>,
+        names: &str,
+        call: &Call<'_, 't>,
+    ) {
         if matches!(base.kind, ExprKind::Nil) {
-            let message = format!("indirection through explicit nil in {}", self.shown(chain.node));
+            let message = format!("indirection through explicit nil in {}", show(chain));
             self.emit(Op::Fail(message), chain.node);
             return;
         }
@@ -113,18 +118,18 @@ impl Builder {
     }
 
     /// Fields of the top; the last one may be a method with arguments.
-    fn chain(&mut self, names: &[String], node: NodeId, owner: NodeId, call: &Call<'_>) {
-        let Some((last, fields)) = names.split_last() else { return };
-        for name in fields {
-            self.emit(Op::Field { name: name.as_str().into(), owner }, node);
+    fn chain(&mut self, chain: &str, node: NodeId, owner: NodeId, call: &Call<'_, 't>) {
+        let Some((fields, last)) = chain.rsplit_once('.') else { return };
+        for name in names(fields) {
+            self.emit(Op::Field { name: name.into(), owner }, node);
         }
         if call.args.is_empty() && !call.has_final {
-            self.emit(Op::Field { name: last.as_str().into(), owner }, node);
+            self.emit(Op::Field { name: last.into(), owner }, node);
             return;
         }
         let (args, has_final) = (call.args.len(), call.has_final);
         let start = self.here();
-        let name: crate::Str = last.as_str().into();
+        let name: crate::Str = last.into();
         let skip = super::UNKNOWN;
         self.emit(Op::Method { name: name.clone(), args, has_final, skip }, node);
         for (i, arg) in call.args.iter().enumerate() {
@@ -134,7 +139,7 @@ impl Builder {
         self.land(start);
     }
 
-    fn function(&mut self, name: &str, node: NodeId, call: &Call<'_>) {
+    fn function(&mut self, name: &str, node: NodeId, call: &Call<'_, 't>) {
         let Some(func) = self.functions.get(name).cloned() else {
             let message = format!("{} is not a defined function", crate::fmt::quote_str(name));
             self.emit(Op::Fail(message), node);
@@ -157,7 +162,7 @@ impl Builder {
                 // Without arguments the function's own name is the last node seen.
                 let at = if args == 0 { node } else { KEEP };
                 let op = if matches!(func.body, Body::Call) {
-                    let name = call.args.first().map(|arg| self.shown(arg.node).to_owned());
+                    let name = call.args.first().map(show);
                     let name = name.unwrap_or_default().into();
                     Op::CallValue { name, args, has_final, cmd }
                 } else {
@@ -169,7 +174,7 @@ impl Builder {
     }
 
     /// `and` and `or`: what decides is the result; what comes after it is not evaluated.
-    fn short_circuit(&mut self, call: &Call<'_>, when: bool, node: NodeId) {
+    fn short_circuit(&mut self, call: &Call<'_, 't>, when: bool, node: NodeId) {
         let Some((last, before)) = call.args.split_last() else {
             // Only a value from the pipeline: it is the result.
             self.emit(Op::Check(Type::Reflect), node);
@@ -193,7 +198,7 @@ impl Builder {
         self.land(end);
     }
 
-    fn arg(&mut self, arg: &Expr, param: Param) {
+    fn arg(&mut self, arg: &Expr<'t>, param: Param) {
         let node = arg.node;
         let alone =
             Call { command: &Command { node, args: Vec::new() }, args: &[], has_final: false };
@@ -205,11 +210,10 @@ impl Builder {
                 self.emit(Op::Load(self.dot), node);
                 self.chain(names, node, node, &alone);
             }
-            ExprKind::Variable(names) => {
-                if let Some((name, fields)) = names.split_first() {
-                    self.load_variable(name, node);
-                    self.chain(fields, node, node, &alone);
-                }
+            ExprKind::Variable(text) => {
+                let (name, fields) = variable(text);
+                self.load_variable(name, node);
+                self.chain(fields, node, node, &alone);
             }
             ExprKind::Identifier(name) => self.function(name, node, &alone),
             ExprKind::Chain(base, names) => self.chain_command(arg, base, names, &alone),
@@ -236,18 +240,18 @@ impl Builder {
         }
     }
 
-    fn literal_arg(&mut self, literal: &Literal, param: Param, node: NodeId) {
+    fn literal_arg(&mut self, literal: &Literal<'_>, param: Param, node: NodeId) {
         match param {
             Param::Known(ty) => self.literal(literal, ty, node),
             Param::Base => self.literal(literal, Type::Any, node),
             Param::OfMethod(index) => {
-                let literal = Some(Box::new(literal.clone()));
+                let literal = Some(Box::new(literal.to_owned()));
                 self.emit(Op::MethodLiteral { index, literal }, node);
             }
         }
     }
 
-    fn literal(&mut self, literal: &Literal, ty: Type, node: NodeId) {
+    fn literal(&mut self, literal: &Literal<'_>, ty: Type, node: NodeId) {
         let op = match literal.typed(ty) {
             Ok(value) => Op::Const(value),
             Err(message) => Op::Fail(message),
@@ -258,13 +262,13 @@ impl Builder {
 
 /// The arguments of a call: those written behind the function, and whether one comes down the
 /// pipeline.
-struct Call<'e> {
-    command: &'e Command,
-    args: &'e [Expr],
+struct Call<'e, 't> {
+    command: &'e Command<'t>,
+    args: &'e [Expr<'t>],
     has_final: bool,
 }
 
-fn wrong_count(func: &Func, name: &str, call: &Call<'_>) -> Option<String> {
+fn wrong_count(func: &Func, name: &str, call: &Call<'_, '_>) -> Option<String> {
     let given = call.args.len() + usize::from(call.has_final);
     func.wrong_count(name, given, call.args.len())
 }

@@ -3,7 +3,7 @@
 use crate::parse::ast::Literal;
 use crate::value::{Kind, Type, Value};
 
-impl Literal {
+impl Literal<'_> {
     /// The value the literal has where nothing asks for a type. The error is Go's.
     pub(crate) fn ideal(&self) -> Result<Value, String> {
         Ok(match self {

@@ -5,7 +5,7 @@ mod expr;
 mod literal;
 mod show;
 
-pub(crate) use code::{Instr, KEEP, Label, Op, Slot, Source, TOKEN_COST, Template};
+pub(crate) use code::{Instr, KEEP, Label, Op, Shows, Slot, Source, TOKEN_COST, Template};
 pub(crate) use expr::wrong_count_for;
 
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use crate::func::Functions;
 use crate::parse::ast::{NodeId, Pipe};
 use crate::value::Str;
-use code::Node;
 
 /// Builds the code of one template.
 #[derive(Debug)]
-pub(crate) struct Builder {
-    functions: Arc<Functions>,
+pub(crate) struct Builder<'t> {
+    functions: &'t Functions,
     code: Vec<Instr>,
-    nodes: Vec<Node>,
-    node_text: String,
+    nodes: Vec<u32>,
+    /// The printed forms of nodes, if they are asked for.
+    shows: Option<Shows>,
     /// Variables in scope, innermost last; those without a name hold dots.
-    scope: Vec<Option<String>>,
+    scope: Vec<Option<&'t str>>,
     slots: usize,
     /// The variable that holds dot here.
     dot: Slot,
@@ -49,14 +49,14 @@ const ROOT: Slot = 0;
 /// The index of an element before the parser has found the range's end.
 const UNKNOWN: Label = Label::MAX;
 
-impl Builder {
-    pub fn new(functions: Arc<Functions>) -> Self {
+impl<'t> Builder<'t> {
+    pub fn new(functions: &'t Functions, showing: bool) -> Self {
         Self {
             functions,
             code: Vec::new(),
             nodes: Vec::new(),
-            node_text: String::new(),
-            scope: vec![Some("$".to_owned())],
+            shows: showing.then(Shows::default),
+            scope: vec![Some("$")],
             slots: 1,
             dot: ROOT,
             empty: true,
@@ -66,7 +66,10 @@ impl Builder {
     /// A new node; its text comes later.
     pub fn node(&mut self, pos: usize) -> NodeId {
         let id = NodeId::try_from(self.nodes.len()).unwrap_or(KEEP);
-        self.nodes.push(Node { pos, ..Node::default() });
+        self.nodes.push(u32::try_from(pos).unwrap_or(u32::MAX));
+        if let Some(shows) = &mut self.shows {
+            shows.ranges.push(0..0);
+        }
         id
     }
 
@@ -102,7 +105,7 @@ impl Builder {
         }
     }
 
-    fn declare(&mut self, name: Option<String>) -> Slot {
+    fn declare(&mut self, name: Option<&'t str>) -> Slot {
         let slot = self.scope.len();
         self.scope.push(name);
         self.slots = self.slots.max(self.scope.len());
@@ -110,7 +113,7 @@ impl Builder {
     }
 
     fn resolve(&self, name: &str) -> Option<Slot> {
-        self.scope.iter().rposition(|variable| variable.as_deref() == Some(name))
+        self.scope.iter().rposition(|variable| *variable == Some(name))
     }
 
     pub fn mark(&self) -> Mark {
@@ -128,7 +131,7 @@ impl Builder {
     }
 
     /// `{{pipe}}`
-    pub fn action(&mut self, pos: usize, pipe: &Pipe) {
+    pub fn action(&mut self, pos: usize, pipe: &Pipe<'t>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_action(node, pipe);
@@ -137,7 +140,7 @@ impl Builder {
     }
 
     /// `{{if pipe}}`: the jump to land where the condition does not hold.
-    pub fn begin_if(&mut self, pipe: &Pipe) -> Label {
+    pub fn begin_if(&mut self, pipe: &Pipe<'t>) -> Label {
         self.empty = false;
         self.show_pipe(pipe);
         self.pipe(pipe);
@@ -147,7 +150,7 @@ impl Builder {
     }
 
     /// `{{with pipe}}`: the jump to land where the value is empty.
-    pub fn begin_with(&mut self, pipe: &Pipe) -> Label {
+    pub fn begin_with(&mut self, pipe: &Pipe<'t>) -> Label {
         self.empty = false;
         self.show_pipe(pipe);
         self.pipe(pipe);
@@ -159,7 +162,7 @@ impl Builder {
     }
 
     /// `{{range pipe}}`: the jump taken if there is nothing, and the head of the loop.
-    pub fn begin_range(&mut self, pipe: &Pipe) -> (Label, Label) {
+    pub fn begin_range(&mut self, pipe: &Pipe<'t>) -> (Label, Label) {
         self.empty = false;
         self.show_pipe(pipe);
         self.pipe(pipe);
@@ -204,7 +207,7 @@ impl Builder {
     }
 
     /// `{{template "name" pipe}}`
-    pub fn template(&mut self, pos: usize, name: &str, pipe: Option<&Pipe>) {
+    pub fn template(&mut self, pos: usize, name: &str, pipe: Option<&Pipe<'t>>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_template(node, name, pipe);
@@ -220,13 +223,12 @@ impl Builder {
         self.emit(Op::Return, KEEP);
         self.code.shrink_to_fit();
         self.nodes.shrink_to_fit();
-        self.node_text.shrink_to_fit();
         Template {
             name,
             source,
             code: self.code,
             nodes: self.nodes,
-            node_text: self.node_text,
+            shows: self.shows.unwrap_or_default(),
             slots: self.slots,
             empty: self.empty,
         }

@@ -1,116 +1,136 @@
 //! Nodes as Go prints them in errors. A node's text is written once; the nodes inside it are
 //! ranges of it.
 
-use super::Builder;
-use crate::fmt::quote_str;
-use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe};
+use std::borrow::Cow;
 
-impl Builder {
-    fn finish_node(&mut self, node: NodeId, start: usize) {
-        let end = self.node_text.len();
-        if let Some(node) = self.nodes.get_mut(node as usize) {
-            (node.start, node.end) = (start, end);
-        }
+use super::{Builder, Shows};
+use crate::fmt::quote_str;
+use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Number, Pipe};
+
+impl Builder<'_> {
+    /// `{{pipe}}`, for the node of an action.
+    pub(super) fn show_action(&mut self, action: NodeId, pipe: &Pipe<'_>) {
+        let Some(shows) = &mut self.shows else { return };
+        let start = shows.text.len();
+        shows.text.push_str("{{");
+        shows.pipe(pipe);
+        shows.text.push_str("}}");
+        shows.finish(action, start);
     }
 
-    /// `{{pipe}}`, for the node of an action.
-    pub(super) fn show_action(&mut self, action: NodeId, pipe: &Pipe) {
-        let start = self.node_text.len();
-        self.node_text.push_str("{{");
-        self.show_pipe(pipe);
-        self.node_text.push_str("}}");
-        self.finish_node(action, start);
+    pub(super) fn show_pipe(&mut self, pipe: &Pipe<'_>) {
+        if let Some(shows) = &mut self.shows {
+            shows.pipe(pipe);
+        }
     }
 
     /// `{{template "name" pipe}}`
-    pub(super) fn show_template(&mut self, node: NodeId, name: &str, pipe: Option<&Pipe>) {
-        let start = self.node_text.len();
-        self.node_text.push_str("{{template ");
-        self.node_text.push_str(&quote_str(name));
+    pub(super) fn show_template(&mut self, node: NodeId, name: &str, pipe: Option<&Pipe<'_>>) {
+        let Some(shows) = &mut self.shows else { return };
+        let start = shows.text.len();
+        shows.text.push_str("{{template ");
+        shows.text.push_str(&quote_str(name));
         if let Some(pipe) = pipe {
-            self.node_text.push(' ');
-            self.show_pipe(pipe);
+            shows.text.push(' ');
+            shows.pipe(pipe);
         }
-        self.node_text.push_str("}}");
-        self.finish_node(node, start);
-    }
-
-    pub(super) fn show_pipe(&mut self, pipe: &Pipe) {
-        let start = self.node_text.len();
-        if !pipe.decl.is_empty() {
-            self.node_text.push_str(&pipe.decl.join(", "));
-            self.node_text.push_str(if pipe.is_assign { " = " } else { " := " });
-        }
-        for (i, command) in pipe.cmds.iter().enumerate() {
-            if i > 0 {
-                self.node_text.push_str(" | ");
-            }
-            self.show_command(command);
-        }
-        self.finish_node(pipe.node, start);
-    }
-
-    fn show_command(&mut self, command: &Command) {
-        let start = self.node_text.len();
-        for (i, arg) in command.args.iter().enumerate() {
-            if i > 0 {
-                self.node_text.push(' ');
-            }
-            self.show_parenthesized(arg);
-        }
-        self.finish_node(command.node, start);
-    }
-
-    fn show_parenthesized(&mut self, expr: &Expr) {
-        let parens = matches!(expr.kind, ExprKind::Pipe(_));
-        if parens {
-            self.node_text.push('(');
-        }
-        self.show_expr(expr);
-        if parens {
-            self.node_text.push(')');
-        }
-    }
-
-    fn show_expr(&mut self, expr: &Expr) {
-        let start = self.node_text.len();
-        match &expr.kind {
-            ExprKind::Dot => self.node_text.push('.'),
-            ExprKind::Nil => self.node_text.push_str("nil"),
-            ExprKind::Literal(literal) => self.node_text.push_str(literal.show()),
-            ExprKind::Field(names) => self.show_names(names),
-            ExprKind::Variable(names) => self.node_text.push_str(&names.join(".")),
-            ExprKind::Identifier(name) => self.node_text.push_str(name),
-            ExprKind::Chain(base, names) => {
-                self.show_parenthesized(base);
-                self.show_names(names);
-            }
-            ExprKind::Pipe(pipe) => self.show_pipe(pipe),
-        }
-        self.finish_node(expr.node, start);
-    }
-
-    fn show_names(&mut self, names: &[String]) {
-        for name in names {
-            self.node_text.push('.');
-            self.node_text.push_str(name);
-        }
-    }
-
-    /// The text of a node written before.
-    pub(super) fn shown(&self, node: NodeId) -> &str {
-        let range = self.nodes.get(node as usize).map(|node| node.start..node.end);
-        range.and_then(|range| self.node_text.get(range)).unwrap_or_default()
+        shows.text.push_str("}}");
+        shows.finish(node, start);
     }
 }
 
-impl Literal {
-    pub(crate) fn show(&self) -> &str {
+/// An expression alone.
+pub(super) fn show(expr: &Expr<'_>) -> String {
+    let mut shows = Shows::default();
+    shows.expr(expr);
+    shows.text
+}
+
+impl Shows {
+    fn finish(&mut self, node: NodeId, start: usize) {
+        let end = self.text.len();
+        if let Some(range) = self.ranges.get_mut(node as usize) {
+            *range = start..end;
+        }
+    }
+
+    fn pipe(&mut self, pipe: &Pipe<'_>) {
+        let start = self.text.len();
+        if !pipe.decl.is_empty() {
+            self.text.push_str(&pipe.decl.join(", "));
+            self.text.push_str(if pipe.is_assign { " = " } else { " := " });
+        }
+        for (i, command) in pipe.cmds.iter().enumerate() {
+            if i > 0 {
+                self.text.push_str(" | ");
+            }
+            self.command(command);
+        }
+        self.finish(pipe.node, start);
+    }
+
+    fn command(&mut self, command: &Command<'_>) {
+        let start = self.text.len();
+        for (i, arg) in command.args.iter().enumerate() {
+            if i > 0 {
+                self.text.push(' ');
+            }
+            self.parenthesized(arg);
+        }
+        self.finish(command.node, start);
+    }
+
+    fn parenthesized(&mut self, expr: &Expr<'_>) {
+        let parens = matches!(expr.kind, ExprKind::Pipe(_));
+        if parens {
+            self.text.push('(');
+        }
+        self.expr(expr);
+        if parens {
+            self.text.push(')');
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr<'_>) {
+        let start = self.text.len();
+        match &expr.kind {
+            ExprKind::Dot => self.text.push('.'),
+            ExprKind::Nil => self.text.push_str("nil"),
+            ExprKind::Literal(literal) => self.text.push_str(&literal.show()),
+            ExprKind::Field(text) | ExprKind::Variable(text) | ExprKind::Identifier(text) => {
+                self.text.push_str(text);
+            }
+            ExprKind::Chain(base, names) => {
+                self.parenthesized(base);
+                self.text.push_str(names);
+            }
+            ExprKind::Pipe(pipe) => self.pipe(pipe),
+        }
+        self.finish(expr.node, start);
+    }
+}
+
+impl Literal<'_> {
+    pub(crate) fn show(&self) -> Cow<'_, str> {
         match self {
-            Self::Bool(true) => "true",
-            Self::Bool(false) => "false",
-            Self::Number(number) => &number.text,
-            Self::String(source, _) => source,
+            Self::Bool(true) => "true".into(),
+            Self::Bool(false) => "false".into(),
+            Self::Number(number) => number.text.as_ref().into(),
+            Self::String(source, _) => String::from_utf8_lossy(source),
+        }
+    }
+
+    /// One that outlives the source.
+    pub(super) fn to_owned(&self) -> Literal<'static> {
+        match self {
+            Self::Bool(value) => Literal::Bool(*value),
+            Self::Number(Number { text, int, uint, float }) => {
+                let text = Cow::Owned(text.clone().into_owned());
+                Literal::Number(Number { text, int: *int, uint: *uint, float: *float })
+            }
+            Self::String(source, text) => {
+                Literal::String(Cow::Owned(source.clone().into_owned()), text.clone())
+            }
         }
     }
 }

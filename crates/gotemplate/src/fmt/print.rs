@@ -150,7 +150,9 @@ impl<'h> Printer<'h> {
         if !self.erroring
             && !self.w.flags.sharp_v
             && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
-            && let Some(text) = object.text()
+            && let Some(text) = object
+                .text()
+                .or_else(|| (self.indirect && depth == 0).then(|| object.pointer_text()).flatten())
         {
             return self.text(value, text.as_bytes(), verb);
         }

@@ -101,10 +101,16 @@ pub(crate) fn can_backquote(bytes: &[u8]) -> bool {
 /// Go's `strconv.Unquote` of a literal in double or back quotes; `None` = invalid syntax.
 pub(crate) fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
     if let [b'`', raw @ .., b'`'] = literal {
+        if memchr::memchr(b'\r', raw).is_none() {
+            return Some(raw.to_vec());
+        }
         return Some(raw.iter().copied().filter(|byte| *byte != b'\r').collect());
     }
     let literal = String::from_utf8_lossy(literal);
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr3(b'\\', b'"', b'\n', rest.as_bytes()).is_none() {
+        return Some(rest.as_bytes().to_vec());
+    }
     let mut out = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let (unit, tail) = unquote_char(rest, '"')?;

@@ -1,61 +1,73 @@
 //! Expressions. Statements need no tree: the parser hands them to the compiler as it meets them,
 //! so that no nesting of blocks costs native stack.
 
+use std::borrow::Cow;
+
 use crate::value::Str;
 
 /// Index into a template's table of nodes: position and printed form, for errors.
 pub(crate) type NodeId = u32;
 
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub(crate) struct Pipe<'t> {
     pub node: NodeId,
     pub is_assign: bool,
-    pub decl: Vec<String>,
-    pub cmds: Vec<Command>,
+    pub decl: Vec<&'t str>,
+    pub cmds: Vec<Command<'t>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct Command<'t> {
     pub node: NodeId,
     /// Never empty.
-    pub args: Vec<Expr>,
+    pub args: Vec<Expr<'t>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Expr {
+pub(crate) struct Expr<'t> {
     pub node: NodeId,
-    pub kind: ExprKind,
+    pub kind: ExprKind<'t>,
 }
 
 #[derive(Debug)]
-pub(crate) enum ExprKind {
+pub(crate) enum ExprKind<'t> {
     Dot,
     Nil,
-    Literal(Literal),
-    /// `.a.b`
-    Field(Vec<String>),
-    /// `$x.a.b`: the name with its dollar sign first.
-    Variable(Vec<String>),
+    Literal(Literal<'t>),
+    /// `.a.b`, as in the source.
+    Field(&'t str),
+    /// `$x.a.b`, as in the source.
+    Variable(&'t str),
     /// A function.
-    Identifier(String),
-    /// `(pipe).a.b`, `function.a`
-    Chain(Box<Expr>, Vec<String>),
-    Pipe(Pipe),
+    Identifier(&'t str),
+    /// `(pipe).a.b`, `function.a`: the base, and the rest as in the source.
+    Chain(Box<Expr<'t>>, &'t str),
+    Pipe(Pipe<'t>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Literal {
+pub(crate) enum Literal<'t> {
     Bool(bool),
-    Number(Number),
+    Number(Number<'t>),
     /// The source with its quotes, and the text.
-    String(String, Str),
+    String(Cow<'t, [u8]>, Str),
 }
 
 /// A number as every type that can hold it: Go's ideal constants.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Number {
-    pub text: String,
+pub(crate) struct Number<'t> {
+    pub text: Cow<'t, str>,
     pub int: Option<i64>,
     pub uint: Option<u64>,
     pub float: Option<f64>,
+}
+
+/// The names of `.a.b`.
+pub(crate) fn names(chain: &str) -> impl Iterator<Item = &str> {
+    chain.split('.').skip(1)
+}
+
+/// The variable of `$x.a.b`, and the chain behind it.
+pub(crate) fn variable(text: &str) -> (&str, &str) {
+    text.split_at(text.find('.').unwrap_or(text.len()))
 }

@@ -1,12 +1,12 @@
 //! Pipelines, commands and operands.
 
 use super::ast::{Command, Expr, ExprKind, Literal, Number, Pipe};
-use super::token::{Kind, Token};
+use super::token::Kind;
 use super::{MAX_PARENS, Message, Parser};
 use crate::fmt::{quote_str, unquote};
 
-impl Parser<'_> {
-    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe, Message> {
+impl<'t> Parser<'t> {
+    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe<'t>, Message> {
         let pos = self.peek_non_space().pos;
         let node = self.tree.builder.node(pos);
         let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds: Vec::new() };
@@ -27,7 +27,7 @@ impl Parser<'_> {
     }
 
     /// `$x :=`, `$x =`, and for range `$i, $x :=`.
-    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Result<(), Message> {
+    fn declarations(&mut self, pipe: &mut Pipe<'t>, context: &str) -> Result<(), Message> {
         loop {
             let variable = self.next_non_space();
             if variable.kind != Kind::Variable {
@@ -47,11 +47,11 @@ impl Parser<'_> {
                 self.back(variable);
                 return Ok(());
             }
-            let name = variable.string();
+            let name = variable.name();
             if self.tree.vars.len() > super::MAX_VARIABLES {
                 return Err(format!("more than {} variables in scope", super::MAX_VARIABLES));
             }
-            self.tree.vars.push(name.clone());
+            self.tree.vars.push(name);
             pipe.decl.push(name);
             if !comma {
                 pipe.is_assign = next.kind == Kind::Assign;
@@ -67,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    fn command(&mut self) -> Result<Command, Message> {
+    fn command(&mut self) -> Result<Command<'t>, Message> {
         let pos = self.peek_non_space().pos;
         let node = self.tree.builder.node(pos);
         let mut args = Vec::new();
@@ -89,60 +89,62 @@ impl Parser<'_> {
     }
 
     /// A term and the fields behind it; `None` if something else comes.
-    fn operand(&mut self) -> Result<Option<Expr>, Message> {
+    fn operand(&mut self) -> Result<Option<Expr<'t>>, Message> {
         let Some(mut term) = self.term()? else { return Ok(None) };
         if self.peek() != Kind::Field {
             return Ok(Some(term));
         }
-        let pos = self.peek_non_space().pos;
-        let mut fields = Vec::new();
+        let first = self.next();
+        let pos = first.pos;
+        let mut end = pos + first.text.len();
         while self.peek() == Kind::Field {
-            fields.push(field_name(&self.next()));
+            end += self.next().text.len();
         }
         // Go gives a chain the position of its first further field.
         let node = self.tree.builder.node(pos);
         match &mut term.kind {
             ExprKind::Field(names) | ExprKind::Variable(names) => {
-                names.append(&mut fields);
+                *names = self.source_text(pos - names.len(), end);
                 term.node = node;
                 Ok(Some(term))
             }
             ExprKind::Dot => Err(unexpected_dot(".")),
             ExprKind::Nil => Err(unexpected_dot("nil")),
-            ExprKind::Literal(literal) => Err(unexpected_dot(literal.show())),
+            ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
             ExprKind::Identifier(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
+                let fields = self.source_text(pos, end);
                 Ok(Some(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) }))
             }
         }
     }
 
-    fn term(&mut self) -> Result<Option<Expr>, Message> {
+    fn term(&mut self) -> Result<Option<Expr<'t>>, Message> {
         let token = self.next_non_space();
         let kind = match token.kind {
             Kind::Identifier => {
-                let name = token.string();
-                if self.functions.get(&name).is_none() {
-                    return Err(format!("function {} not defined", quote_str(&name)));
+                let name = token.name();
+                if self.functions.get(name).is_none() {
+                    return Err(format!("function {} not defined", quote_str(name)));
                 }
                 ExprKind::Identifier(name)
             }
             Kind::Dot => ExprKind::Dot,
             Kind::Nil => ExprKind::Nil,
             Kind::Variable => {
-                let name = token.string();
+                let name = token.name();
                 if !self.tree.vars.contains(&name) {
-                    return Err(format!("undefined variable {}", quote_str(&name)));
+                    return Err(format!("undefined variable {}", quote_str(name)));
                 }
-                ExprKind::Variable(vec![name])
+                ExprKind::Variable(name)
             }
-            Kind::Field => ExprKind::Field(vec![field_name(&token)]),
+            Kind::Field => ExprKind::Field(token.name()),
             Kind::Bool => ExprKind::Literal(Literal::Bool(token.text.as_ref() == b"true")),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
-                ExprKind::Literal(Literal::Number(Number::parse(token.string(), token.kind)?))
+                ExprKind::Literal(Literal::Number(Number::parse(token.lossy(), token.kind)?))
             }
             Kind::String | Kind::RawString => {
                 let text = unquote(&token.text).ok_or("invalid syntax")?;
-                ExprKind::Literal(Literal::String(token.string(), text.into()))
+                ExprKind::Literal(Literal::String(token.text.clone(), text.into()))
             }
             Kind::LeftParen => return self.parenthesized().map(Some),
             _ => {
@@ -154,7 +156,7 @@ impl Parser<'_> {
         Ok(Some(Expr { node, kind }))
     }
 
-    fn parenthesized(&mut self) -> Result<Expr, Message> {
+    fn parenthesized(&mut self) -> Result<Expr<'t>, Message> {
         if self.tree.parens >= MAX_PARENS {
             return Err("max expression depth exceeded".to_owned());
         }
@@ -163,10 +165,16 @@ impl Parser<'_> {
         self.tree.parens -= 1;
         Ok(Expr { node: pipe.node, kind: ExprKind::Pipe(pipe) })
     }
+
+    /// A piece of the source that is made of names.
+    fn source_text(&self, start: usize, end: usize) -> &'t str {
+        let text = self.input.get(start..end).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
 }
 
 /// No pipeline is empty, and only its first command may be something that cannot be called.
-fn check(pipe: &Pipe, context: &str) -> Result<(), Message> {
+fn check(pipe: &Pipe<'_>, context: &str) -> Result<(), Message> {
     if pipe.cmds.is_empty() {
         return Err(format!("missing value for {context}"));
     }
@@ -177,11 +185,6 @@ fn check(pipe: &Pipe, context: &str) -> Result<(), Message> {
         }
     }
     Ok(())
-}
-
-fn field_name(token: &Token<'_>) -> String {
-    let name = token.string();
-    name.strip_prefix('.').map(ToOwned::to_owned).unwrap_or(name)
 }
 
 fn unexpected_dot(term: &str) -> Message {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr3};
+
 use super::token::{Kind, Token};
 use crate::fmt::{chars, is_print, quote_bytes};
 
@@ -198,8 +200,8 @@ impl<'t> Lexer<'t> {
                 _ => self.error("expected :="),
             },
             '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
+            '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
             '`' => self.raw_string(),
             '$' => self.name(Kind::Variable, Kind::Variable),
             '.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => {
@@ -237,23 +239,25 @@ impl<'t> Lexer<'t> {
         self.emit(Kind::Space)
     }
 
-    fn quoted(&mut self, mark: char, kind: Kind, unterminated: &str) -> Token<'t> {
+    fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> Token<'t> {
+        // All three are ASCII, and no byte of another character is.
         loop {
-            match self.bump() {
-                Some('\\') => {
-                    if matches!(self.bump(), None | Some('\n')) {
-                        return self.error(unterminated);
-                    }
+            let Some(at) = memchr3(mark, b'\\', b'\n', self.rest()) else {
+                return self.error(unterminated);
+            };
+            match self.rest().get(at..) {
+                Some([b'\\', next, ..]) if *next != b'\n' => self.pos += at + 2,
+                Some([found, ..]) if *found == mark => {
+                    self.pos += at + 1;
+                    return self.emit(kind);
                 }
-                None | Some('\n') => return self.error(unterminated),
-                Some(c) if c == mark => return self.emit(kind),
-                Some(_) => {}
+                _ => return self.error(unterminated),
             }
         }
     }
 
     fn raw_string(&mut self) -> Token<'t> {
-        match self.rest().iter().position(|byte| *byte == b'`') {
+        match memchr(b'`', self.rest()) {
             Some(len) => {
                 self.pos += len + 1;
                 self.emit(Kind::RawString)
@@ -267,10 +271,20 @@ impl<'t> Lexer<'t> {
         if self.at_terminator() {
             return self.emit(bare);
         }
-        while self.peek().is_some_and(is_alphanumeric) {
-            self.bump();
-        }
+        self.skip_word();
         if self.at_terminator() { self.emit(kind) } else { self.bad_character() }
+    }
+
+    fn skip_word(&mut self) {
+        loop {
+            match self.rest().first() {
+                Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'_' => self.pos += 1,
+                Some(byte) if !byte.is_ascii() && self.peek().is_some_and(is_alphanumeric) => {
+                    self.bump();
+                }
+                _ => return,
+            }
+        }
     }
 
     fn bad_character(&mut self) -> Token<'t> {
@@ -279,14 +293,12 @@ impl<'t> Lexer<'t> {
     }
 
     fn identifier(&mut self) -> Token<'t> {
-        while self.peek().is_some_and(is_alphanumeric) {
-            self.bump();
-        }
+        self.skip_word();
         if !self.at_terminator() {
             return self.bad_character();
         }
-        let word = String::from_utf8_lossy(self.pending());
-        let kind = match Kind::keyword(&word) {
+        let word = std::str::from_utf8(self.pending()).unwrap_or_default();
+        let kind = match Kind::keyword(word) {
             Some(Kind::Break) if !self.break_keyword => Kind::Identifier,
             Some(Kind::Continue) if !self.continue_keyword => Kind::Identifier,
             Some(kind) => kind,
@@ -376,7 +388,7 @@ fn trim_end(text: &[u8]) -> &[u8] {
 }
 
 pub(crate) fn count_newlines(text: &[u8]) -> usize {
-    text.split(|byte| *byte == b'\n').count() - 1
+    text.iter().filter(|byte| **byte == b'\n').count()
 }
 
 fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
@@ -384,7 +396,7 @@ fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
     let [first, second] = pattern else { return None };
     let mut from = 0;
     loop {
-        let at = from + text.get(from..)?.iter().position(|byte| byte == first)?;
+        let at = from + memchr(*first, text.get(from..)?)?;
         if text.get(at + 1) == Some(second) {
             return Some(at);
         }

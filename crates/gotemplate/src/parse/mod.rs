@@ -5,14 +5,14 @@ mod control;
 mod expr;
 mod lex;
 mod number;
-mod token;
+pub(crate) mod token;
 
 pub(crate) use lex::count_newlines;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::{Builder, Label, Mark, Source, TOKEN_COST, Template};
+use crate::compile::{Builder, Label, Mark, Shows, Source, TOKEN_COST, Template};
 use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
@@ -49,20 +49,36 @@ pub(crate) fn parse(
     if text.len() > room {
         return Err(Error::too_large(&name.to_str_lossy(), 1));
     }
-    let source = Arc::new(Source { name: name.clone(), text: text.to_vec() });
+    let source = Arc::new(Source::new(name.clone(), text.to_vec(), Arc::clone(functions)));
+    parse_source(&source, room, false)
+}
+
+/// How the nodes of all templates of a text are printed. It has been parsed before, without.
+pub(crate) fn shows(source: &Source) -> HashMap<Str, Shows> {
+    let (name, text) = (source.name.clone(), source.text.clone());
+    let again = Arc::new(Source::new(name, text, Arc::clone(&source.functions)));
+    let Ok(parsed) = parse_source(&again, usize::MAX, true) else { return HashMap::new() };
+    let all = parsed.defined.iter().chain([&parsed.main]);
+    all.map(|template| (template.name.clone(), template.shows.clone())).collect()
+}
+
+fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Parsed, Error> {
+    let (name, functions) = (&source.name, &*source.functions);
     let mut lexer = Lexer::new(&source.text);
     lexer.break_keyword = functions.get("break").is_none();
     lexer.continue_keyword = functions.get("continue").is_none();
     let mut parser = Parser {
+        input: &source.text,
         lexer,
         pending: Vec::new(),
         line: 1,
         functions,
-        source: Arc::clone(&source),
-        tree: Tree::new(name.to_string(), Goal::Main, functions),
+        showing,
+        source: Arc::clone(source),
+        tree: Tree::new(name.to_string(), Goal::Main, functions, showing),
         outer: Vec::new(),
         defined: HashMap::new(),
-        size: text.len(),
+        size: source.text.len(),
         room,
     };
     let result = parser.run().and_then(|()| parser.add_tree());
@@ -82,17 +98,20 @@ pub(crate) fn parse(
 type Message = String;
 
 struct Parser<'t> {
+    input: &'t [u8],
     lexer: Lexer<'t>,
     /// Tokens given back, the next one last.
     pending: Vec<Token<'t>>,
     /// The line of the last token scanned: the one errors name.
     line: usize,
-    functions: &'t Arc<Functions>,
+    functions: &'t Functions,
+    /// Whether nodes are to be printed as well.
+    showing: bool,
     source: Arc<Source>,
     /// The template at work.
-    tree: Tree,
+    tree: Tree<'t>,
     /// Those that its definition interrupts.
-    outer: Vec<Tree>,
+    outer: Vec<Tree<'t>>,
     defined: HashMap<Str, Arc<Template>>,
     /// Bytes of text and code so far, at most.
     size: usize,
@@ -100,19 +119,19 @@ struct Parser<'t> {
 }
 
 /// Why a template is being parsed.
-enum Goal {
+enum Goal<'t> {
     Main,
     Define,
     /// Behind the body comes a call of it.
     Block {
         pos: usize,
-        pipe: Pipe,
+        pipe: Pipe<'t>,
         /// Where the header ends: the line Go names when an else stands in the body.
         line: usize,
     },
 }
 
-impl Goal {
+impl Goal<'_> {
     fn context(&self) -> &'static str {
         match self {
             Self::Main => "input",
@@ -123,12 +142,12 @@ impl Goal {
 }
 
 /// One template at work.
-struct Tree {
+struct Tree<'t> {
     name: String,
-    goal: Goal,
-    builder: Builder,
+    goal: Goal<'t>,
+    builder: Builder<'t>,
     /// Variables the parser lets pass; the compiler knows better which are really there.
-    vars: Vec<String>,
+    vars: Vec<&'t str>,
     parens: usize,
     /// Where the action at work started, 0 if none is.
     action_line: usize,
@@ -156,13 +175,13 @@ enum OpenKind {
     Range { head: Label },
 }
 
-impl Tree {
-    fn new(name: String, goal: Goal, functions: &Arc<Functions>) -> Self {
+impl<'t> Tree<'t> {
+    fn new(name: String, goal: Goal<'t>, functions: &'t Functions, showing: bool) -> Self {
         Self {
             name,
             goal,
-            builder: Builder::new(Arc::clone(functions)),
-            vars: vec!["$".to_owned()],
+            builder: Builder::new(functions, showing),
+            vars: vec!["$"],
             parens: 0,
             action_line: 0,
             opens: Vec::new(),
@@ -247,16 +266,17 @@ impl<'t> Parser<'t> {
     }
 
     /// Begins a template inside the one at work.
-    fn begin_tree(&mut self, name: String, goal: Goal) {
-        let tree = Tree::new(name, goal, self.functions);
+    fn begin_tree(&mut self, name: String, goal: Goal<'t>) {
+        let tree = Tree::new(name, goal, self.functions, self.showing);
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
 
     fn text(&mut self, token: &Token<'t>) {
-        let blank = String::from_utf8_lossy(&token.text).trim().is_empty();
         let end = token.pos + token.text.len();
         let builder = &mut self.tree.builder;
-        builder.empty &= blank;
+        if builder.empty {
+            builder.empty = String::from_utf8_lossy(&token.text).trim().is_empty();
+        }
         builder.text(token.pos, end);
     }
 
@@ -264,7 +284,8 @@ impl<'t> Parser<'t> {
     /// interrupted. The one that counts under a name is the one that is not empty.
     fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
         let outer = self.outer.pop();
-        let outer = outer.unwrap_or_else(|| Tree::new(String::new(), Goal::Main, self.functions));
+        let outer = outer
+            .unwrap_or_else(|| Tree::new(String::new(), Goal::Main, self.functions, self.showing));
         let tree = std::mem::replace(&mut self.tree, outer);
         let name: Str = tree.name.as_str().into();
         let template = tree.builder.finish(name.clone(), Arc::clone(&self.source));

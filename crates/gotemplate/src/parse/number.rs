@@ -1,12 +1,14 @@
 //! Number literals.
 
+use std::borrow::Cow;
+
 use super::ast::Number;
 use super::token::Kind;
 use crate::fmt::{Unit, quote_str, unquote_char};
 
-impl Number {
+impl<'t> Number<'t> {
     /// Reads a literal; the error is Go's text.
-    pub fn parse(text: String, kind: Kind) -> Result<Self, String> {
+    pub fn parse(text: Cow<'t, str>, kind: Kind) -> Result<Self, String> {
         if kind == Kind::CharConstant {
             return Self::character(text);
         }
@@ -40,7 +42,7 @@ impl Number {
         Ok(Self { text, int, uint, float: Some(float) })
     }
 
-    fn character(text: String) -> Result<Self, String> {
+    fn character(text: Cow<'t, str>) -> Result<Self, String> {
         let body = text.get(1..).unwrap_or_default();
         let (unit, rest) = unquote_char(body, '\'').ok_or("invalid syntax")?;
         if rest != "'" {

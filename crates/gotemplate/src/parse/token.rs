@@ -1,5 +1,7 @@
 //! Tokens of a template.
 
+use std::borrow::Cow;
+
 use crate::fmt::{chars, quote_bytes};
 
 /// What a token is.
@@ -106,12 +108,28 @@ pub(crate) struct Token<'t> {
     pub pos: usize,
     /// From 1.
     pub line: usize,
-    pub text: std::borrow::Cow<'t, [u8]>,
+    pub text: Cow<'t, [u8]>,
 }
 
-impl Token<'_> {
+impl<'t> Token<'t> {
     pub fn string(&self) -> String {
         String::from_utf8_lossy(&self.text).into_owned()
+    }
+
+    /// The text of a name; names are always UTF-8.
+    pub fn name(&self) -> &'t str {
+        match self.text {
+            Cow::Borrowed(text) => std::str::from_utf8(text).unwrap_or_default(),
+            Cow::Owned(_) => "",
+        }
+    }
+
+    /// The text, U+FFFD for what is no UTF-8.
+    pub fn lossy(&self) -> Cow<'t, str> {
+        match self.text {
+            Cow::Borrowed(text) => String::from_utf8_lossy(text),
+            Cow::Owned(_) => Cow::Owned(self.string()),
+        }
     }
 
     /// As Go's error texts show a token.

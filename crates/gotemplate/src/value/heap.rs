@@ -111,6 +111,16 @@ impl Heap {
         map
     }
 
+    /// A new `map[string]interface {}` of entries whose keys are shared with another map.
+    pub fn new_map_with(&mut self, entries: BTreeMap<Str, Value>) -> Map {
+        let map = self.new_map();
+        if let Some(data) = self.maps.get_mut(map.0 as usize) {
+            data.entries = entries;
+            self.bytes += map_cost(data) - CONTAINER_COST;
+        }
+        map
+    }
+
     /// A new nil map of a given type.
     pub fn new_nil_map(&mut self, ty: Type) -> Map {
         let map = self.new_map_of(ty);

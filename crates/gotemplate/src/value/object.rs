@@ -24,6 +24,12 @@ pub trait Object: Any + Debug + Send + Sync {
         None
     }
 
+    /// What the `String` method of a pointer to it gives. Go finds that method where a template
+    /// prints the value in its place (`{{ .X }}`), and not on the copy that a function gets.
+    fn pointer_text(&self) -> Option<String> {
+        None
+    }
+
     /// All fields in Go's order, for printing and for plain data.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()

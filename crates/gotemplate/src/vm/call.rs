@@ -38,7 +38,7 @@ impl Machine<'_> {
     }
 
     /// Checks a value on the stack against a type, by Go's rules and with its texts.
-    pub(super) fn check(&mut self, index: usize, ty: Type) -> Result<(), FuncError> {
+    pub(crate) fn check(&mut self, index: usize, ty: Type) -> Result<(), FuncError> {
         if matches!(ty, Type::Any | Type::Reflect) {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Machine<'_> {
         Err(FuncError::new(format!("wrong type for value; expected {ty}; got {got}")))
     }
 
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         func: &Arc<Func>,
         args: usize,
@@ -116,7 +116,7 @@ impl Machine<'_> {
     }
 
     /// The builtin `call`: the first argument is the function.
-    pub(super) fn call_value(
+    pub(crate) fn call_value(
         &mut self,
         name: &str,
         args: usize,

@@ -106,7 +106,7 @@ impl Machine<'_> {
 
     /// Pops the receiver of a call with arguments. `false`: there is nothing to call, and nothing
     /// is the result.
-    pub(super) fn prepare_method(
+    pub(crate) fn prepare_method(
         &mut self,
         name: &Str,
         args: usize,
@@ -148,7 +148,7 @@ impl Machine<'_> {
     }
 
     /// The type of a parameter of the method prepared last.
-    pub(super) fn method_param(&self, index: usize) -> Type {
+    pub(crate) fn method_param(&self, index: usize) -> Type {
         let param = self
             .methods
             .last()
@@ -156,10 +156,10 @@ impl Machine<'_> {
         param.unwrap_or(Type::Any)
     }
 
-    pub(super) fn method_literal(
+    pub(crate) fn method_literal(
         &mut self,
         index: usize,
-        literal: Option<&Literal>,
+        literal: Option<&Literal<'_>>,
     ) -> Result<(), FuncError> {
         let ty = self.method_param(index);
         match literal {
@@ -176,7 +176,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn method_call(
+    pub(crate) fn method_call(
         &mut self,
         name: &Str,
         args: usize,

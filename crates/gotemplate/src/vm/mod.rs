@@ -72,7 +72,7 @@ struct Capture {
 }
 
 /// What comes after an instruction.
-enum Flow {
+pub(crate) enum Flow {
     Next,
     Jump(usize),
     /// Another frame is on top now, or the same at another place.
@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs until the outermost frame is done.
-    fn run(&mut self) -> Result<(), FuncError> {
+    pub(crate) fn run(&mut self) -> Result<(), FuncError> {
         while let Some(frame) = self.frames.last() {
             let template = Arc::clone(&frame.template);
             while let Some(instr) = template.code.get(self.pc) {
@@ -136,12 +136,12 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn push(&mut self, value: Value, iface: bool) {
+    pub(crate) fn push(&mut self, value: Value, iface: bool) {
         self.stack.push(value);
         self.ifaces.push(iface);
     }
 
-    fn pop(&mut self) -> (Value, bool) {
+    pub(crate) fn pop(&mut self) -> (Value, bool) {
         let iface = self.ifaces.pop().unwrap_or_default();
         (self.stack.pop().unwrap_or_default(), iface)
     }
@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Goes up from an error to a function that takes it, or out.
-    fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
+    pub(crate) fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
         let mut error = self.locate(error);
         while let Some(frame) = self.leave() {
             let Some(capture) = frame.capture else { continue };
@@ -248,7 +248,7 @@ impl<'a> Machine<'a> {
 
     /// An error with the place where the topmost frame is.
     fn locate(&self, error: FuncError) -> Error {
-        let Some(frame) = self.frames.last() else { return Error::plain(error.text) };
+        let Some(frame) = self.frames.last() else { return Error::unplaced(error) };
         Error::exec(frame.template.place(self.at), error)
     }
 }

@@ -102,7 +102,8 @@ impl ChartController {
         if !done {
             let applied = self.drive(work).await?;
             report::log(applied.done, &applied.release);
-            report::deployed(&mut work.draft, &applied.release, &applied.release.info.notes);
+            let notes = &applied.release.info.notes;
+            report::deployed(&mut work.draft, &applied.history, &applied.release, notes);
             self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
         }
         let findings = self.look(work.key);
@@ -120,7 +121,7 @@ impl ChartController {
             return None; // what no watch tells is found out by applying it all once more
         }
         let release = remembered.history.deployed()?;
-        report::deployed(&mut work.draft, release, &remembered.notes);
+        report::deployed(&mut work.draft, &remembered.history, release, &remembered.notes);
         Some(findings.drifted)
     }
 

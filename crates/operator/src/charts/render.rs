@@ -112,11 +112,7 @@ impl ChartController {
 }
 
 fn capabilities(server: &ServerCapabilities) -> Capabilities {
-    let version = KubeVersion {
-        version: server.git_version.clone(),
-        major: server.major.clone(),
-        minor: server.minor.clone(),
-    };
+    let version = KubeVersion::of_cluster(&server.git_version, &server.major, &server.minor);
     Capabilities::of_cluster(version, server.api_versions.iter().cloned())
 }
 

@@ -2,13 +2,17 @@
 
 use catamaran_cluster::conditions::{Condition, reasons, types};
 use catamaran_cluster::readiness::Readiness;
-use catamaran_release::{Done, ObjectId, Release};
+use catamaran_release::{Done, History, ObjectId, Release};
 use serde_json::json;
 
 use crate::manager::status::Draft;
 
 /// The longest message: NOTES.txt may be long, and a resource is read often.
 const MESSAGE_LIMIT: usize = 16 * 1024;
+
+/// Said of a release whose record does not fit into Helm's one Secret.
+const HIDDEN: &str =
+    "in several Secrets, as it is too large for one: helm commands do not see this release";
 
 /// What a resource cannot get past.
 pub(super) enum Stuck {
@@ -18,8 +22,8 @@ pub(super) enum Stuck {
     ReleaseFailed(&'static str),
 }
 
-/// The release is deployed; `notes` is what its NOTES.txt says.
-pub(super) fn deployed(draft: &mut Draft, release: &Release, notes: &str) {
+/// The newest revision is deployed; `notes` is what its NOTES.txt says.
+pub(super) fn deployed(draft: &mut Draft, history: &History, release: &Release, notes: &str) {
     let (reason, fallback) = if release.version == 1 {
         (reasons::INSTALL_SUCCESSFUL, "release was successfully installed")
     } else {
@@ -31,7 +35,11 @@ pub(super) fn deployed(draft: &mut Draft, release: &Release, notes: &str) {
     draft.without(types::RELEASE_FAILED);
     draft.without(types::IRRECONCILABLE);
     // No manifest in it, as Go operators have it: it would show the content of Secrets.
-    draft.set("deployedRelease", json!({ "name": release.name, "version": release.version }));
+    let mut told = json!({ "name": release.name, "version": release.version });
+    if history.is_hidden_from_helm() {
+        told["record"] = HIDDEN.into();
+    }
+    draft.set("deployedRelease", told);
 }
 
 /// The release's objects as the watches tell them.
@@ -85,6 +93,7 @@ pub(super) fn log(done: Done, release: &Release) {
     match done {
         Done::Installed => tracing::info!(release = name, version, "Installed release"),
         Done::Upgraded => tracing::info!(release = name, version, "Upgraded release"),
+        Done::RolledBack => tracing::info!(release = name, version, "Rolled back release"),
         Done::Repaired => tracing::info!(release = name, version, "Reconciled release"),
         Done::Unchanged => tracing::debug!(release = name, version, "Release is unchanged"),
     }

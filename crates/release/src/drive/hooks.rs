@@ -82,7 +82,7 @@ impl Driver {
     }
 
     /// Brings one hook to its end, if it can be; yields it if it was skipped.
-    async fn attend(
+    pub(super) async fn attend(
         &self,
         history: &mut History,
         record: &Release,
@@ -181,7 +181,12 @@ impl Driver {
     }
 
     /// Deletes the objects of hooks that are done, in this order.
-    async fn clear(&self, record: &Release, event: Event, which: &[usize]) -> Result<(), Error> {
+    pub(super) async fn clear(
+        &self,
+        record: &Release,
+        event: Event,
+        which: &[usize],
+    ) -> Result<(), Error> {
         for hook in which.iter().filter_map(|index| record.hooks.get(*index)) {
             if hook.kind == "CustomResourceDefinition" {
                 continue; // all its objects would go with it

@@ -6,24 +6,27 @@
 mod crds;
 mod hooks;
 mod objects;
+mod outcome;
 mod remove;
+mod test;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_cluster::apply::{Applier, metadata, metadata_str};
+use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
 use jiff::Timestamp;
 use kube::Client;
-use kube::core::GroupVersionKind;
-use serde_json::Value;
+
+pub use outcome::{Applied, AppliedObject, Done, Kept, Tested, Uninstalled, WhyKept};
 
 use crate::Error;
-use crate::objects::{ObjectId, Owner, PlannedObject, parse_manifest};
-use crate::plan::hooks::{Event, HOOK_TIMEOUT, at, give_up};
-use crate::plan::{Action, Desired, History, Manifests, Plan, check_name, planned, resolve};
+use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
+use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
+use crate::plan::{
+    Action, Desired, Doing, Goal, History, Manifests, Plan, check_name, planned, resolve,
+};
 use crate::record::{Release, Status, Store, Stored, codec};
 
 /// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
@@ -43,94 +46,6 @@ pub struct Driver {
     store: Store,
     history_max: usize,
     hook_timeout: Duration,
-}
-
-/// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
-    /// A first revision is deployed.
-    Installed,
-    /// A later revision is deployed.
-    Upgraded,
-    /// Objects of the deployed revision were applied again.
-    Repaired,
-    /// Nothing had to be done, and no request was made.
-    Unchanged,
-}
-
-/// An object as it is after it was applied.
-#[derive(Clone)]
-pub struct AppliedObject {
-    /// Who it is.
-    pub id: ObjectId,
-    /// Its kind with the version.
-    pub gvk: GroupVersionKind,
-    /// Its uid.
-    pub uid: String,
-    /// Its generation, where its kind counts them.
-    pub generation: Option<i64>,
-    /// Its version.
-    pub resource_version: String,
-    /// The whole object, as the API server answered. May be a Secret: never log it.
-    pub live: Value,
-}
-
-/// Why an object was left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WhyKept {
-    /// `helm.sh/resource-policy: keep`.
-    Policy,
-    /// That annotation has a value that Helm does not know. Helm leaves such objects, too.
-    UnknownPolicy(String),
-    /// It does not carry this release's ownership metadata (any more).
-    NotOurs,
-    /// Another object took its name between reading and deleting.
-    Replaced,
-    /// The API server does not serve its kind any more.
-    NoKind,
-}
-
-/// An object that an earlier revision had and that was left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Which one.
-    pub id: ObjectId,
-    /// Why.
-    pub why: WhyKept,
-}
-
-/// A release after an action.
-#[derive(Debug, Clone)]
-pub struct Applied {
-    /// What was done.
-    pub done: Done,
-    /// The deployed revision.
-    pub release: Arc<Release>,
-    /// The history as it is now: no need to read it again.
-    pub history: History,
-    /// The objects that were applied.
-    pub objects: Vec<AppliedObject>,
-    /// The objects that were deleted because this revision does not have them.
-    pub removed: Vec<ObjectId>,
-    /// The objects that this revision does not have and that were left nevertheless.
-    pub kept: Vec<Kept>,
-}
-
-/// What is left of a release after it was uninstalled.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Uninstalled {
-    /// Whether there was a release.
-    pub found: bool,
-    /// The objects whose deletion this call asked for, or that were on their way out already. They
-    /// may take time to end.
-    pub deleted: Vec<ObjectId>,
-    /// The objects that were left.
-    pub kept: Vec<Kept>,
-    /// The hooks that did not run because their namespace was on its way out: nothing can be created
-    /// there any more.
-    pub skipped_hooks: Vec<ObjectId>,
-    /// What the failed hooks of `post-delete` said.
-    pub failed_hooks: Vec<String>,
 }
 
 /// The objects that were applied, deleted and left.
@@ -236,34 +151,64 @@ impl Driver {
         }
     }
 
+    /// Brings back what an earlier revision was, as its record has it: nothing is rendered. Without
+    /// `to`, the one before the newest. Hooks are those of that revision.
+    ///
+    /// A rollback that was begun is gone on with; so is any other action that was begun given up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRevision`], [`Error::Busy`]; as [`Driver::apply`] once it is under way.
+    pub async fn rollback(
+        &self,
+        history: &History,
+        to: Option<u32>,
+        owner: Option<&Owner>,
+    ) -> Result<Applied, Error> {
+        let goal = Goal::rollback(history, to, owner, Timestamp::now())?;
+        self.pursue_goal(history, goal, Vec::new()).await
+    }
+
     async fn carry_out(
         &self,
         history: &History,
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let mut manifests = Manifests::read(history, desired, action)?;
-        manifests.definitions = self.definitions(desired.chart).await?;
+        let goal = Goal::new(history, desired, action, Timestamp::now());
+        // What an earlier revision had is not asked to bring definitions of today.
+        let definitions = match goal.doing {
+            Doing::Rollback => Vec::new(),
+            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+        };
+        self.pursue_goal(history, goal, definitions).await
+    }
+
+    async fn pursue_goal(
+        &self,
+        history: &History,
+        goal: Goal<'_>,
+        definitions: Vec<RawObject>,
+    ) -> Result<Applied, Error> {
+        let manifests = Manifests { definitions, ..Manifests::read(history, &goal)? };
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
-        let now = Timestamp::now();
-        let plan = Plan::new(history, desired, action, &manifests, &kinds, now, self.history_max)?;
-        self.run(history.clone(), plan, desired).await
+        let owner = goal.owner;
+        let plan = Plan::new(history, goal, &manifests, &kinds, self.history_max)?;
+        self.run(history.clone(), plan, owner).await
     }
 
     async fn run(
         &self,
         mut history: History,
         plan: Plan,
-        desired: &Desired<'_>,
+        owner: Option<&Owner>,
     ) -> Result<Applied, Error> {
-        let install = desired.release.is_install;
         let revision = plan.record.version;
         self.begin(&mut history, &plan).await?;
-        let outcome = self.stages(&mut history, &plan, desired).await;
-        let (objects, removed, kept) = match outcome {
-            Ok(outcome) => outcome,
+        let (objects, removed, kept) = match self.stages(&mut history, &plan, owner).await {
+            Ok(reached) => reached,
             Err(error) => {
-                self.fail(&mut history, revision, install, &error).await;
+                self.fail(&mut history, revision, plan.doing, &error).await;
                 return Err(error);
             }
         };
@@ -274,11 +219,14 @@ impl Driver {
         let release = self
             .rewrite(&mut history, revision, |release| {
                 release.info.status = Status::Deployed;
-                let complete = if install { "Install complete" } else { "Upgrade complete" };
-                desired.description.unwrap_or(complete).clone_into(&mut release.info.description);
+                release.info.description.clone_from(&plan.complete);
             })
             .await?;
-        let done = if install { Done::Installed } else { Done::Upgraded };
+        let done = match plan.doing {
+            Doing::Install => Done::Installed,
+            Doing::Upgrade => Done::Upgraded,
+            Doing::Rollback => Done::RolledBack,
+        };
         Ok(Applied { done, release, history, objects, removed, kept })
     }
 
@@ -288,7 +236,7 @@ impl Driver {
         let next = plan.record.version;
         if plan.create {
             // A record that is too large must be known before anything is written for it.
-            codec::encode(&plan.record).map_err(Error::Encode)?;
+            codec::pack(&plan.record).map_err(Error::Encode)?;
         }
         for revision in &plan.give_up {
             self.rewrite(history, *revision, |release| {
@@ -309,6 +257,7 @@ impl Driver {
                 self.store.delete(&old).await?;
             }
         }
+        self.store.sweep(history, false).await?;
         let stored = self.store.create(plan.record.clone()).await?;
         history.put(stored);
         Ok(())
@@ -320,22 +269,22 @@ impl Driver {
         &self,
         history: &mut History,
         plan: &Plan,
-        desired: &Desired<'_>,
+        owner: Option<&Owner>,
     ) -> Result<Reached, Error> {
-        let (before, after) = Event::around(desired.release.is_install);
+        let (before, after) = plan.doing.events();
         let revision = plan.record.version;
-        self.hooks(history, revision, before, desired.owner).await?;
+        self.hooks(history, revision, before, owner).await?;
         let begun = history.revision(revision).is_some_and(|record| at(record) == Some(after));
-        let reached = if begun { None } else { Some(self.objects_of(plan, desired).await?) };
-        self.hooks(history, revision, after, desired.owner).await?;
+        let reached = if begun { None } else { Some(self.objects_of(plan).await?) };
+        self.hooks(history, revision, after, owner).await?;
         match reached {
             Some(reached) => Ok(reached),
-            None => self.objects_of(plan, desired).await,
+            None => self.objects_of(plan).await,
         }
     }
 
-    async fn objects_of(&self, plan: &Plan, desired: &Desired<'_>) -> Result<Reached, Error> {
-        let release = (desired.release.name.as_str(), desired.release.namespace.as_str());
+    async fn objects_of(&self, plan: &Plan) -> Result<Reached, Error> {
+        let release = (plan.record.name.as_str(), plan.record.namespace.as_str());
         let mut applied = Vec::with_capacity(plan.steps.len());
         for (how, object) in &plan.steps {
             applied.push(self.send(*how, object, release).await?);
@@ -348,12 +297,11 @@ impl Driver {
 
     /// Says in the record that the revision failed, unless trying again may do: then it stays
     /// pending and the next call resumes it. A record that says so already is not written again.
-    async fn fail(&self, history: &mut History, revision: u32, install: bool, error: &Error) {
+    async fn fail(&self, history: &mut History, revision: u32, doing: Doing, error: &Error) {
         if error.is_transient() {
             return;
         }
-        let what = if install { "Release" } else { "Upgrade" };
-        let description = format!("{what} \"{}\" failed: {error}", history.name());
+        let description = format!("{} \"{}\" failed: {error}", doing.failed(), history.name());
         let same = |release: &Release| {
             release.info.status == Status::Failed && release.info.description == description
         };
@@ -458,28 +406,4 @@ fn unchanged(history: &History) -> Result<Applied, Error> {
         removed: Vec::new(),
         kept: Vec::new(),
     })
-}
-
-/// Without the object, which may be a Secret.
-impl fmt::Debug for AppliedObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppliedObject")
-            .field("id", &self.id)
-            .field("uid", &self.uid)
-            .field("resource_version", &self.resource_version)
-            .finish_non_exhaustive()
-    }
-}
-
-impl AppliedObject {
-    fn new(object: &PlannedObject, live: Value) -> Self {
-        Self {
-            id: object.id.clone(),
-            gvk: object.gvk.clone(),
-            uid: metadata_str(&live, "uid").to_owned(),
-            generation: metadata(&live).get("generation").and_then(Value::as_i64),
-            resource_version: metadata_str(&live, "resourceVersion").to_owned(),
-            live,
-        }
-    }
 }

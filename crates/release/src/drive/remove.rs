@@ -131,6 +131,7 @@ impl Driver {
         for stored in &history.records {
             self.store.delete(stored).await?;
         }
+        self.store.sweep(&mut history, true).await?;
         Ok(Uninstalled { found: true, deleted, kept, skipped_hooks, failed_hooks })
     }
 

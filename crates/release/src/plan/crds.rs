@@ -78,7 +78,7 @@ mod tests {
     use catamaran_chart::File;
 
     fn with(text: &str) -> Result<Vec<Definition>, Error> {
-        let file = File { name: "crds/a.yaml".into(), data: text.as_bytes().to_vec() };
+        let file = File { name: "crds/a.yaml".into(), data: text.as_bytes().into() };
         definitions(&Chart { files: vec![file], ..chart() })
     }
 

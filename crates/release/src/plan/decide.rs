@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use catamaran_chart::ReleaseFacts;
 use catamaran_chart::manifest::parse_objects;
-use serde_json::Map;
 
 use super::view::{Desired, History};
 use crate::Error;
@@ -90,7 +89,7 @@ impl History {
     }
 
     /// An action that a helm CLI began too short a time ago to be taken over.
-    fn wait_for_cli(&self, newest: &Release) -> Option<Action> {
+    pub(super) fn wait_for_cli(&self, newest: &Release) -> Option<Action> {
         let info = &newest.info;
         let since = match info.status {
             Status::Uninstalling => info.deleted,
@@ -193,37 +192,6 @@ fn same_hooks(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
         }
     }
     Ok(true)
-}
-
-/// The record of a revision that has just begun.
-pub(crate) fn begun(history: &History, desired: &Desired<'_>, now: jiff::Timestamp) -> Release {
-    let facts = desired.release;
-    let (status, doing) = if facts.is_install {
-        (Status::PendingInstall, "install under way")
-    } else {
-        (Status::PendingUpgrade, "upgrade under way")
-    };
-    let before = history.newest().filter(|_| !facts.is_install);
-    Release {
-        name: facts.name.clone(),
-        namespace: facts.namespace.clone(),
-        version: facts.revision,
-        info: crate::record::Info {
-            first_deployed: before.map_or(now.into(), |old| old.info.first_deployed),
-            last_deployed: now.into(),
-            description: format!("{OURS}{doing}"),
-            status,
-            notes: desired.rendered.notes.clone(),
-            ..Default::default()
-        },
-        chart: crate::record::model::slim_chart(desired.chart),
-        config: desired.config.clone(),
-        manifest: desired.rendered.manifest_text(),
-        hooks: desired.rendered.hooks.iter().map(Hook::from).collect(),
-        apply_method: "ssa".to_owned(),
-        extra: Map::new(),
-        labels: before.map(|old| old.labels.clone()).unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub mod crds;
 mod decide;
+pub mod goal;
 pub mod hooks;
 mod steps;
 mod uninstall;
@@ -9,6 +10,7 @@ mod view;
 
 pub use decide::{Action, PATIENCE};
 pub(crate) use decide::{OURS, check_name};
+pub use goal::{Doing, Goal};
 pub use steps::{How, Kinds, Manifests, Plan, planned};
 pub(crate) use steps::{resolve, scope_by_crd, target};
 pub(crate) use uninstall::all_objects;

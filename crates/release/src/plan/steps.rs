@@ -7,9 +7,8 @@ use catamaran_cluster::mapper::{Mapper, MapperError, Mapping};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
-use super::decide::begun;
-use super::view::{Desired, History};
-use super::{Action, Removal};
+use super::view::History;
+use super::{Doing, Goal, Removal};
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, decorate, id_of, parse_manifest};
 use crate::record::{Release, Status};
@@ -33,6 +32,10 @@ pub struct Plan {
     pub record: Release,
     /// Whether that record has to be created. It is the lock: whoever creates it, goes on.
     pub create: bool,
+    /// What is done.
+    pub doing: Doing,
+    /// The description of the record at the end.
+    pub complete: String,
     /// Revisions that were begun and are given up for this one.
     pub give_up: Vec<u32>,
     /// Revisions that the history has no place for.
@@ -60,18 +63,15 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Reads them. A revision that is resumed is what its record says.
-    pub fn read(history: &History, desired: &Desired<'_>, action: &Action) -> Result<Self, Error> {
-        let wanted = match history.newest() {
-            Some(newest) if *action == Action::Resume => parse_manifest(&newest.manifest)?,
-            _ => parse_manifest(&desired.rendered.manifest_text())?,
-        };
+    /// Reads them.
+    pub fn read(history: &History, goal: &Goal<'_>) -> Result<Self, Error> {
+        let wanted = parse_manifest(&goal.record.manifest)?;
         let mut manifests = Self { wanted, ..Self::default() };
         let deployed = history.deployed().map_or(0, |deployed| deployed.version);
         for release in history.releases() {
             if release.version == deployed {
                 manifests.deployed = parse_manifest(&release.manifest)?;
-            } else if release.version > deployed && release.version != desired.release.revision {
+            } else if release.version > deployed && release.version != goal.record.version {
                 manifests.begun.push((release.version, parse_manifest(&release.manifest)?));
             }
         }
@@ -103,25 +103,19 @@ impl Manifests {
 }
 
 impl Plan {
-    /// The plan for an [`Action::Install`], [`Action::Upgrade`] or [`Action::Resume`].
+    /// The plan for a goal.
     pub fn new(
         history: &History,
-        desired: &Desired<'_>,
-        action: &Action,
+        goal: Goal<'_>,
         manifests: &Manifests,
         kinds: &Kinds,
-        now: jiff::Timestamp,
         history_max: usize,
     ) -> Result<Self, Error> {
-        let create = *action != Action::Resume;
-        let record = match history.newest() {
-            Some(newest) if !create => Release::clone(newest),
-            _ => begun(history, desired, now),
-        };
-        let namespace = &desired.release.namespace;
+        let Goal { record, create, doing, owner, complete } = goal;
+        let namespace = record.namespace.as_str();
         let deployed = ids(&manifests.deployed, kinds, namespace);
-        let objects =
-            planned(desired.id(), desired.owner, &manifests.wanted, &manifests.definitions, kinds)?;
+        let id = (record.name.as_str(), namespace);
+        let objects = planned(id, owner, &manifests.wanted, &manifests.definitions, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
         let how = |object: &PlannedObject| {
             if deployed.contains(&object.id) { How::Apply } else { How::Claim }
@@ -144,6 +138,8 @@ impl Plan {
             forget: if create { surplus(history, history_max, dispensable) } else { Vec::new() },
             record,
             create,
+            doing,
+            complete,
             steps,
             removals,
         })
@@ -253,8 +249,9 @@ mod tests {
     fn plan(history: &History, wish: &Wish) -> Result<Plan, Error> {
         let desired = wish.desired();
         let action = history.decide(&desired)?;
-        let manifests = Manifests::read(history, &desired, &action)?;
-        Plan::new(history, &desired, &action, &manifests, &kinds(), now(), 3)
+        let goal = Goal::new(history, &desired, &action, now());
+        let manifests = Manifests::read(history, &goal)?;
+        Plan::new(history, goal, &manifests, &kinds(), 3)
     }
 
     /// The plan in short: `+a` claim, `~a` apply, `-a` remove.

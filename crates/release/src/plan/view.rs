@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::objects::Owner;
+use crate::record::store::Loose;
 use crate::record::{CodecError, Release, Status, Stored, Time};
 
 /// What a release shall be.
@@ -75,6 +76,8 @@ pub struct History {
     pub(crate) records: Vec<Stored>,
     /// Records that cannot be read, with their revisions.
     pub(crate) unreadable: Vec<(u32, CodecError)>,
+    /// Pieces of records that no record names.
+    pub(crate) loose: Vec<Loose>,
     pub(crate) read_at: Timestamp,
 }
 
@@ -86,6 +89,7 @@ impl History {
             name: name.to_owned(),
             records: Vec::new(),
             unreadable: Vec::new(),
+            loose: Vec::new(),
             read_at,
         }
     }
@@ -103,6 +107,11 @@ impl History {
     /// Whether there is no record at all.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// Whether the newest record lies in several Secrets, where the helm CLI does not see it.
+    pub fn is_hidden_from_helm(&self) -> bool {
+        self.records.last().is_some_and(Stored::is_cut)
     }
 
     /// All readable revisions, oldest first.

@@ -1,5 +1,5 @@
-//! A record's payload: base64 of gzip of JSON, as the value of a Secret's key (which the API
-//! encodes as base64 once more).
+//! A record's payload: gzip of JSON. In Helm's Secret it is base64 text (which the API encodes as
+//! base64 once more); in [`super::chunks`] it is cut into pieces as it is.
 
 use std::io::{Read, Write};
 
@@ -14,9 +14,6 @@ use super::model::Release;
 /// A record that unpacks to more than this is refused: a Secret of 1 MiB can hold a gigabyte of
 /// zeroes. The largest real records are a few MiB.
 const LARGEST_UNPACKED: u64 = 64 * 1024 * 1024;
-
-/// What a Secret may hold (`MaxSecretSize` of the API server).
-pub const LARGEST_SECRET: usize = 1024 * 1024;
 
 /// The first bytes of every gzip stream.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
@@ -44,40 +41,47 @@ pub enum CodecError {
         /// Column of the JSON text, from 1.
         column: usize,
     },
-    /// It is larger than a Secret may be.
-    #[error(
-        "{bytes} bytes are more than the {} that a Secret can hold (records over several Secrets are not supported yet)",
-        LARGEST_SECRET
-    )]
-    TooLarge {
-        /// The size of the payload.
-        bytes: usize,
+    /// One of the Secrets that hold its pieces is missing, or holds something else.
+    #[error("its piece {name:?} is missing or damaged")]
+    Chunk {
+        /// The name of that Secret.
+        name: String,
     },
 }
 
-/// The value of the Secret's key `release` (before the API's own base64).
-pub fn encode(release: &Release) -> Result<String, CodecError> {
+/// A release as gzip of JSON.
+///
+/// # Errors
+///
+/// [`CodecError::Bomb`] for what [`unpack`] would refuse.
+pub fn pack(release: &Release) -> Result<Vec<u8>, CodecError> {
     // Writing to memory and serialising plain data cannot fail; the errors are there for the types.
     let json = serde_json::to_vec(release).map_err(|error| json_error(&error))?;
+    if json.len() as u64 > LARGEST_UNPACKED {
+        return Err(CodecError::Bomb);
+    }
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&json).map_err(|_| CodecError::Gzip)?;
-    let packed = gzip.finish().map_err(|_| CodecError::Gzip)?;
-    let text = STANDARD.encode(packed);
-    if text.len() > LARGEST_SECRET {
-        return Err(CodecError::TooLarge { bytes: text.len() });
-    }
-    Ok(text)
+    gzip.finish().map_err(|_| CodecError::Gzip)
 }
 
-/// Reads the value of the Secret's key `release` (after the API's own base64), gzipped or, as very
-/// old Helm wrote it, plain.
+/// The value of the Secret's key `release` (before the API's own base64).
+pub fn encode(packed: &[u8]) -> String {
+    STANDARD.encode(packed)
+}
+
+/// Reads the value of the Secret's key `release` (after the API's own base64).
 pub fn decode(payload: &[u8]) -> Result<Release, CodecError> {
-    let packed = STANDARD.decode(payload.trim_ascii()).map_err(|_| CodecError::Base64)?;
+    unpack(&STANDARD.decode(payload.trim_ascii()).map_err(|_| CodecError::Base64)?)
+}
+
+/// Reads what [`pack`] made, or, as very old Helm wrote it, plain JSON.
+pub fn unpack(packed: &[u8]) -> Result<Release, CodecError> {
     if !packed.starts_with(&GZIP) {
-        return parse(&packed);
+        return parse(packed);
     }
     let mut json = Vec::new();
-    let mut unpack = GzDecoder::new(packed.as_slice()).take(LARGEST_UNPACKED + 1);
+    let mut unpack = GzDecoder::new(packed).take(LARGEST_UNPACKED + 1);
     unpack.read_to_end(&mut json).map_err(|_| CodecError::Gzip)?;
     if json.len() as u64 > LARGEST_UNPACKED {
         return Err(CodecError::Bomb);
@@ -113,7 +117,7 @@ mod tests {
             chart: json!({"metadata": {"name": "demo"}}),
             ..Release::default()
         };
-        let text = encode(&release).expect("encoded");
+        let text = encode(&pack(&release).expect("packed"));
         assert_eq!(decode(text.as_bytes()), Ok(release));
     }
 
@@ -166,16 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_no_secret_can_hold_is_refused() {
-        // Noise, as gzip makes nothing of repetition.
-        let mut state = 1_u64;
-        let noise = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            char::from(b'!' + u8::try_from(state >> 58).expect("six bits"))
-        });
-        let release = Release { manifest: noise.take(2_000_000).collect(), ..Release::default() };
-        assert!(
-            matches!(encode(&release), Err(CodecError::TooLarge { bytes }) if bytes > LARGEST_SECRET)
-        );
+    fn what_could_not_be_read_again_is_not_written() {
+        let bytes = usize::try_from(LARGEST_UNPACKED).expect("fits");
+        let release = Release { manifest: " ".repeat(bytes), ..Release::default() };
+        assert_eq!(pack(&release), Err(CodecError::Bomb));
     }
 }

@@ -1,5 +1,6 @@
 //! The record of a revision: Helm's Secret, read and written so that the helm CLI takes it as its own.
 
+pub mod chunks;
 pub mod codec;
 pub mod model;
 pub mod store;

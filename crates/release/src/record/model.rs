@@ -142,6 +142,9 @@ pub struct Info {
     /// The rendered NOTES.txt.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub notes: String,
+    /// The revision that this one is a copy of, after a rollback by Helm 4 or ours; else 0.
+    #[serde(skip_serializing_if = "is_none")]
+    pub rollback_revision: u32,
     /// What else Helm keeps here.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -328,6 +331,11 @@ pub fn slim_chart(chart: &Chart) -> Value {
         "schema": null,
         "files": [],
     })
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_none(revision: &u32) -> bool {
+    *revision == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature

@@ -1,7 +1,8 @@
-//! Where records live: one Secret per revision.
+//! Where records live: one Secret per revision, or several, see [`super::chunks`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,8 +12,8 @@ use kube::api::{ApiResource, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::codec;
-use super::model::{Release, secret_name};
+use super::model::Release;
+use super::{chunks, codec};
 use crate::Error;
 use crate::plan::History;
 
@@ -21,6 +22,10 @@ pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
 /// Labels that Helm sets itself; all others on a record are a user's.
 const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
+
+/// The same of helm-operator-plugins.
+const PLUGIN_LABELS: [&str; 8] =
+    ["name", "owner", "status", "version", "createdAt", "modifiedAt", "key", "type"];
 
 /// A record as it lies in the cluster.
 #[derive(Debug, Clone)]
@@ -33,13 +38,44 @@ pub struct Stored {
     pub uid: String,
     /// The label `createdAt`, kept when the record is written again.
     created_at: Option<String>,
+    layout: Layout,
+}
+
+/// How a record lies in its Secrets. It stays so: a Secret's type cannot be changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Layout {
+    /// Helm's Secret.
+    Whole,
+    /// An index, and pieces of these names.
+    Cut(Vec<String>),
+    /// The index of helm-operator-plugins, which owns its pieces.
+    Plugins,
+}
+
+/// A piece that no index names: its writer died before the index, or between two of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Loose {
+    name: String,
+    uid: String,
+    created: Option<Timestamp>,
+}
+
+/// A loose piece may still get its index as long as its writer may be at it.
+const AT_WORK: Duration = Duration::from_mins(10);
+
+impl Stored {
+    /// Whether it lies in several Secrets: then the helm CLI does not see it.
+    pub fn is_cut(&self) -> bool {
+        self.layout != Layout::Whole
+    }
 }
 
 #[cfg(test)]
 impl Stored {
     /// A record that no Secret holds.
     pub(crate) fn unsaved(release: Arc<Release>) -> Self {
-        Self { release, resource_version: String::new(), uid: String::new(), created_at: None }
+        let (resource_version, uid) = (String::new(), String::new());
+        Self { release, resource_version, uid, created_at: None, layout: Layout::Whole }
     }
 }
 
@@ -58,33 +94,51 @@ impl Store {
         Self { applier }
     }
 
-    /// All records of a release, oldest first: one LIST.
+    /// All records of a release, oldest first: one LIST. (And a GET for each piece of a record of
+    /// helm-operator-plugins, whose pieces do not tell whose they are.)
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
-        let labels = format!("name={name},owner=helm");
-        let secrets = self.applier.list(&secrets(), namespace, &labels).await?;
-        let mut history = History::empty(namespace, name, Timestamp::now());
-        for secret in &secrets {
-            match read(secret) {
-                Ok(stored) => history.put(stored),
-                Err(error) => {
-                    let secret_name = metadata_str(secret, "name");
-                    tracing::warn!(namespace, secret = secret_name, %error, "a release record cannot be read");
-                    let revision = secret_name
-                        .rsplit_once(".v")
-                        .and_then(|(_, v)| v.parse().ok())
-                        .unwrap_or(0);
-                    history.unreadable.push((revision, error));
-                }
-            }
+        // What all records carry, and little else does, whatever the values.
+        let labels = format!("name={name},owner,status,version");
+        let mut found = self.applier.list(&secrets(), namespace, &labels).await?;
+        let plugins = found.iter().filter(|secret| type_of(secret) == chunks::PLUGIN_INDEX);
+        let elsewhere: Vec<String> =
+            plugins.filter_map(|index| chunks::names(index).ok()).flatten().collect();
+        for name in elsewhere {
+            found.extend(self.applier.get(&target(namespace, name)).await?);
         }
+        let of_type = |types: [&'static str; 2]| {
+            found.iter().filter(move |secret| types.contains(&type_of(secret)))
+        };
+        let pieces: Vec<&Value> = of_type([chunks::CHUNK, chunks::PLUGIN_CHUNK]).collect();
+        let indices = || of_type([chunks::INDEX, chunks::PLUGIN_INDEX]);
+        let mut history = History::empty(namespace, name, Timestamp::now());
+        for record in of_type([SECRET_TYPE, SECRET_TYPE]).chain(indices()) {
+            take_in(&mut history, record, &pieces);
+        }
+        let named: HashSet<String> =
+            indices().filter_map(|index| chunks::names(index).ok()).flatten().collect();
+        let is_loose = |piece: &&&Value| !named.contains(metadata_str(piece, "name"));
+        history.loose = pieces.iter().filter(is_loose).map(|piece| Loose::new(piece)).collect();
         Ok(history)
     }
 
     /// Creates the record: of all who try, one succeeds.
     pub async fn create(&self, release: Release) -> Result<Stored, Error> {
-        let target = target(&release.namespace, &release.name, release.version);
+        let packed = codec::pack(&release).map_err(Error::Encode)?;
         let now = Timestamp::now().as_second().to_string();
-        let secret = secret(&release, [("createdAt", now)], None)?;
+        let cut = chunks::is_needed(&packed);
+        self.post(release, &packed, cut, [("createdAt", now)]).await
+    }
+
+    async fn post(
+        &self,
+        release: Release,
+        packed: &[u8],
+        cut: bool,
+        times: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Stored, Error> {
+        let secret = self.lay_out(&release, packed, cut, times).await?;
+        let target = target(&release.namespace, release.secret_name());
         match self.applier.create(&target, &secret).await {
             Ok(live) => Ok(stored(&live, release)),
             Err(error) if error.kind == FailureKind::AlreadyExists => {
@@ -96,77 +150,170 @@ impl Store {
 
     /// Writes a changed record over the one that was read.
     pub async fn update(&self, old: &Stored, release: Release) -> Result<Stored, Error> {
-        let target = target(&release.namespace, &release.name, release.version);
+        let packed = codec::pack(&release).map_err(Error::Encode)?;
         let now = Timestamp::now().as_second().to_string();
         let created = old.created_at.clone().map(|at| ("createdAt", at));
-        let labels = created.into_iter().chain([("modifiedAt", now)]);
-        let secret = secret(&release, labels, Some(&old.resource_version))?;
-        let live = self.applier.replace(&target, &secret).await?;
-        Ok(stored(&live, release))
+        let times = created.into_iter().chain([("modifiedAt", now)]);
+        if old.layout == Layout::Plugins {
+            // A Secret keeps its type, and its name is taken: the one has to go before the other.
+            self.delete(old).await?;
+            return self.post(release, &packed, chunks::is_needed(&packed), times).await;
+        }
+        let mut secret = self.lay_out(&release, &packed, old.is_cut(), times).await?;
+        if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), old.resource_version.clone().into());
+        }
+        let target = target(&release.namespace, release.secret_name());
+        let new = stored(&self.applier.replace(&target, &secret).await?, release);
+        self.drop_pieces(&old.release, &old.layout, &new.layout).await?;
+        Ok(new)
     }
 
     /// Deletes a record; one that is gone already, or was replaced by somebody, is left alone.
     pub async fn delete(&self, old: &Stored) -> Result<(), ApplyError> {
-        let release = &old.release;
-        let target = target(&release.namespace, &release.name, release.version);
+        let target = target(&old.release.namespace, old.release.secret_name());
         self.applier.delete(&target, &old.uid, PropagationPolicy::Background).await?;
+        self.drop_pieces(&old.release, &old.layout, &Layout::Whole).await
+    }
+
+    /// Deletes pieces that nothing names; without `all` only those that no writer can be at.
+    pub(crate) async fn sweep(&self, history: &mut History, all: bool) -> Result<(), ApplyError> {
+        for loose in std::mem::take(&mut history.loose) {
+            let age = loose.created.and_then(|at| history.time_since(at.into()));
+            if all || age.is_some_and(|age| age > AT_WORK) {
+                let target = target(history.namespace(), loose.name);
+                self.applier.delete(&target, &loose.uid, PropagationPolicy::Background).await?;
+            }
+        }
         Ok(())
     }
+
+    /// The Secret of a record; its pieces, if it has to be cut, are written here and now.
+    async fn lay_out(
+        &self,
+        release: &Release,
+        packed: &[u8],
+        cut: bool,
+        times: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Value, Error> {
+        if !cut {
+            let data = json!({ "release": STANDARD.encode(codec::encode(packed)) });
+            return Ok(secret(release, ("helm", SECRET_TYPE), &data, times));
+        }
+        let pieces = chunks::cut(release, packed);
+        for (name, piece) in &pieces {
+            let target = target(&release.namespace, name.clone());
+            match self.applier.create(&target, &chunks::secret(release, name, piece)).await {
+                Ok(_) => {}
+                // Its name is its content: it was written before.
+                Err(error) if error.kind == FailureKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(secret(release, (chunks::OWNER, chunks::INDEX), &chunks::index(&pieces), times))
+    }
+
+    /// Deletes the pieces of the one that the other has not.
+    async fn drop_pieces(
+        &self,
+        release: &Release,
+        old: &Layout,
+        new: &Layout,
+    ) -> Result<(), ApplyError> {
+        let names = |layout: &Layout| match layout {
+            Layout::Cut(names) => names.clone(),
+            Layout::Whole | Layout::Plugins => Vec::new(),
+        };
+        let kept = names(new);
+        for name in names(old).into_iter().filter(|name| !kept.contains(name)) {
+            let target = target(&release.namespace, name);
+            if let Some(piece) = self.applier.get(&target).await? {
+                let uid = metadata_str(&piece, "uid");
+                self.applier.delete(&target, uid, PropagationPolicy::Background).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Loose {
+    fn new(piece: &Value) -> Self {
+        Self {
+            name: metadata_str(piece, "name").to_owned(),
+            uid: metadata_str(piece, "uid").to_owned(),
+            created: metadata_str(piece, "creationTimestamp").parse().ok(),
+        }
+    }
+}
+
+/// Puts a record into the history, or what is wrong with it.
+fn take_in(history: &mut History, record: &Value, pieces: &[&Value]) {
+    match read(record, pieces) {
+        Ok(stored) => history.put(stored),
+        Err(error) => {
+            let (secret, namespace) = (metadata_str(record, "name"), history.namespace());
+            tracing::warn!(namespace, secret, %error, "a release record cannot be read");
+            let revision = secret.rsplit_once(".v").and_then(|(_, v)| v.parse().ok()).unwrap_or(0);
+            history.unreadable.push((revision, error));
+        }
+    }
+}
+
+fn type_of(secret: &Value) -> &str {
+    secret.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn secrets() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Secret"), "secrets")
 }
 
-fn target(namespace: &str, name: &str, revision: u32) -> Target {
-    Target {
-        resource: secrets(),
-        namespace: Some(namespace.to_owned()),
-        name: secret_name(name, revision),
-    }
+fn target(namespace: &str, name: String) -> Target {
+    Target { resource: secrets(), namespace: Some(namespace.to_owned()), name }
 }
 
-/// The Secret of a record.
+/// The Secret of a record, by the value of its label `owner`, its type and its data.
 fn secret(
     release: &Release,
+    (owner, kind): (&str, &str),
+    data: &Value,
     times: impl IntoIterator<Item = (&'static str, String)>,
-    resource_version: Option<&str>,
-) -> Result<Value, Error> {
-    let payload = codec::encode(release).map_err(Error::Encode)?;
+) -> Value {
     let mut labels: BTreeMap<String, String> = release.labels.clone();
     let own = [
         ("name", release.name.clone()),
-        ("owner", "helm".to_owned()),
+        ("owner", owner.to_owned()),
         ("status", release.info.status.to_string()),
         ("version", release.version.to_string()),
     ];
     labels.extend(own.into_iter().chain(times).map(|(key, value)| (key.to_owned(), value)));
-    let mut secret = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "type": SECRET_TYPE,
+        "type": kind,
         "metadata": { "name": release.secret_name(), "namespace": release.namespace, "labels": labels },
-        "data": { "release": STANDARD.encode(payload) },
-    });
-    if let (Some(version), Some(metadata)) =
-        (resource_version, secret.get_mut("metadata").and_then(Value::as_object_mut))
-    {
-        metadata.insert("resourceVersion".to_owned(), version.into());
-    }
-    Ok(secret)
+        "data": data,
+    })
 }
 
-fn read(secret: &Value) -> Result<Stored, codec::CodecError> {
-    let data = secret.pointer("/data/release").and_then(Value::as_str);
-    let payload = STANDARD
-        .decode(data.ok_or(codec::CodecError::Missing)?)
-        .map_err(|_| codec::CodecError::Base64)?;
-    let mut release = codec::decode(&payload)?;
+fn read(secret: &Value, pieces: &[&Value]) -> Result<Stored, codec::CodecError> {
+    let mut release = if type_of(secret) == SECRET_TYPE {
+        let data = secret.pointer("/data/release").and_then(Value::as_str);
+        let payload = STANDARD
+            .decode(data.ok_or(codec::CodecError::Missing)?)
+            .map_err(|_| codec::CodecError::Base64)?;
+        codec::decode(&payload)?
+    } else {
+        chunks::join(secret, pieces)?
+    };
     let labels = metadata(secret).get("labels").and_then(Value::as_object);
+    let system: &[&str] = match type_of(secret) {
+        chunks::PLUGIN_INDEX => &PLUGIN_LABELS,
+        _ => &SYSTEM_LABELS,
+    };
     release.labels = labels
         .into_iter()
         .flatten()
-        .filter(|(key, _)| !SYSTEM_LABELS.contains(&key.as_str()))
+        .filter(|(key, _)| !system.contains(&key.as_str()))
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect();
     if release.namespace.is_empty() {
@@ -177,10 +324,16 @@ fn read(secret: &Value) -> Result<Stored, codec::CodecError> {
 
 fn stored(live: &Value, release: Release) -> Stored {
     let created_at = metadata(live).get("labels").and_then(|labels| labels.get("createdAt"));
+    let layout = match type_of(live) {
+        chunks::INDEX => Layout::Cut(chunks::names(live).unwrap_or_default()),
+        chunks::PLUGIN_INDEX => Layout::Plugins,
+        _ => Layout::Whole,
+    };
     Stored {
         release: Arc::new(release),
         resource_version: metadata_str(live, "resourceVersion").to_owned(),
         uid: metadata_str(live, "uid").to_owned(),
         created_at: created_at.and_then(Value::as_str).map(str::to_owned),
+        layout,
     }
 }

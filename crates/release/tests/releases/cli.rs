@@ -1,9 +1,12 @@
 //! What the helm CLIs make of our releases, and we of theirs.
 
+use catamaran_release::record::Hook;
 use catamaran_release::{Action, Done};
 use serde_json::{Value, json};
 
-use crate::support::{Helm, Wish, cluster, config_map, driver, live, revisions, secret, service};
+use crate::support::{
+    Helm, Wish, cluster, config_map, driver, hook, job, live, live_job, revisions, secret, service,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_helms_show_roll_back_and_uninstall_our_release() {
@@ -48,6 +51,18 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
         assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
         let map = live(&client, &namespace, "ConfigMap", &object("map")).await;
         assert_eq!(map["data"]["k"], "two");
+
+        // A rollback of ours is helm's too.
+        let applied = wish.roll_back(&driver, 1).await.expect("rolled back");
+        assert_eq!((applied.done, applied.release.version), (Done::RolledBack, 5));
+        let history = helm.json(&["history", &name]);
+        let newest = history.as_array().and_then(|all| all.last()).expect("a revision");
+        assert_eq!(
+            (&newest["status"], &newest["description"]),
+            (&json!("deployed"), &json!("Rollback to 1"))
+        );
+        let there = live(&client, &namespace, "Secret", &object("secret")).await;
+        assert_ne!(there, Value::Null, "what only revision 1 had is back");
 
         helm.say(&["uninstall", &name]);
         assert_eq!(revisions(&driver, &namespace, &name).await, []);
@@ -161,5 +176,50 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // Nothing hangs on it in the system's folder for temporary files.
         drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_run_one_after_the_other_and_the_revision_stays_what_it_is() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("tests").await.expect("a namespace");
+    let client = cluster.client();
+    let driver = driver(&client);
+    for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
+        let name = format!("rel-{number}");
+        let named = |suffix: &str| format!("{name}-{suffix}");
+        let mut wish = Wish::new(&namespace, &name, vec![config_map(&named("map"), "one")]);
+        wish.hooks = vec![
+            hook(job(&named("passes"), 0), "test", -2, "before-hook-creation,hook-succeeded"),
+            hook(job(&named("fails"), 1), "test", -1, ""),
+        ];
+        wish.settle(&driver).await.expect("installed");
+
+        let passes = |test: &Hook| test.name.ends_with("-passes");
+        let tested = wish.test(&driver, passes).await.expect("passed");
+        assert_eq!(tested.ran, 1);
+        let gone = live_job(&client, &namespace, &named("passes")).await;
+        assert_eq!(gone, Value::Null, "deleted by its policy");
+
+        let error = wish.test(&driver, |_| true).await.expect_err("fails").to_string();
+        assert!(error.starts_with(&format!("test hooks failed: Job \"{name}-fails\"")), "{error}");
+        let phases = || async {
+            let history = driver.history(&namespace, &name).await.expect("a history");
+            let newest = history.newest().cloned().expect("a revision");
+            assert_eq!((newest.version, newest.info.status.as_str()), (1, "deployed"));
+            let mut phases: Vec<_> =
+                newest.hooks.iter().map(|test| test.last_run.phase.clone()).collect();
+            phases.sort();
+            phases
+        };
+        assert_eq!(phases().await, ["", "Failed", "Succeeded"], "the one after it did not run");
+
+        // Helm runs the same tests, and we go on with the record that it leaves.
+        helm.run(&["test", &name, "--timeout", "60s"]).expect_err("one fails");
+        assert_eq!(phases().await, ["", "Failed", "Succeeded"]);
+        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
+        let error = wish.test(&driver, |test| test.name == "nobody").await;
+        assert_eq!(error.expect("nothing to do").ran, 0);
+        wish.leave(&driver).await.expect("uninstalled");
     }
 }

@@ -34,7 +34,7 @@ fn wish(namespace: &str, name: &str, group: &str, description: &str) -> Wish {
     let thing =
         json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": name}});
     let mut wish = Wish::new(namespace, name, vec![config_map(name, "v"), thing]);
-    let data = definition(group, description).to_string().into_bytes();
+    let data = definition(group, description).to_string().into_bytes().into();
     wish.chart.files.push(File { name: "crds/things.yaml".into(), data });
     wish
 }

@@ -29,6 +29,8 @@ fn ceremonious(namespace: &str, name: &str, value: &str) -> Wish {
         hook(job(&named("c"), 0), "pre-install,pre-upgrade", 0, both),
         hook(job(&named("b"), 0), "pre-install,post-install", 0, ""),
         hook(job(&named("after"), 0), "post-upgrade,post-install", -1, ""),
+        hook(job(&named("back"), 0), "pre-rollback", 0, ""),
+        hook(config_map(&named("again"), "v"), "post-rollback,pre-rollback", 1, "hook-succeeded"),
         hook(job(&named("farewell"), 0), "pre-delete", 0, "hook-succeeded"),
     ];
     wish
@@ -91,6 +93,11 @@ async fn the_order_of_writes_is_the_real_helms() {
         compare(action, mark);
     }
     assert_eq!(revisions(&driver, &ours, "rel").await.len(), 2);
+    let mark = log.mark().expect("a mark");
+    helm.say(&["rollback", "rel", "1", "--timeout", "60s"]);
+    let wish = ceremonious(&ours, "rel", "1");
+    assert_eq!(wish.roll_back(&driver, 1).await.expect("rolled back").done, Done::RolledBack);
+    compare("rollback", mark);
     let mark = log.mark().expect("a mark");
     helm.say(&["uninstall", "rel", "--timeout", "60s"]);
     assert!(ceremonious(&ours, "rel", "2").leave(&driver).await.expect("uninstalled").found);

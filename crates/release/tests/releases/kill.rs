@@ -130,7 +130,7 @@ async fn every_action_survives_an_end_after_every_write() {
     let namespace = cluster.namespace("kill").await.expect("a namespace");
     for end in [End::Killed, End::AnswerLost] {
         let mut writes = 1;
-        // Until an end so late that none of the three actions meets it.
+        // Until an end so late that none of the actions meets it.
         while !one_life(&cluster, &namespace, writes, end).await {
             writes += 1;
             assert!(writes < 20, "the actions never end");
@@ -139,7 +139,7 @@ async fn every_action_survives_an_end_after_every_write() {
     }
 }
 
-/// Install, upgrade, uninstall, each cut short and then done again.
+/// Install, upgrade, rollback, uninstall, each cut short and then done again.
 async fn one_life(cluster: &LocalCluster, namespace: &str, writes: i64, end: End) -> bool {
     let name = format!("{}-{writes}", if end == End::Killed { "killed" } else { "lost" });
     let client = cluster.client();
@@ -180,13 +180,32 @@ async fn one_life(cluster: &LocalCluster, namespace: &str, writes: i64, end: End
         assert_eq!(found != Value::Null, there, "{name} {kind} {suffix}");
     }
 
+    let back = async |driver: &Driver| {
+        let history = driver.history(namespace, &name).await?;
+        match history.deployed() {
+            Some(deployed) if deployed.version == 3 => Ok(()), // done, but for the answer
+            _ => driver.rollback(&history, Some(1), None).await.map(drop),
+        }
+    };
+    whole &= cut_short(cluster, writes, end, async |driver| back(&driver).await).await;
+    back(&sound).await.expect("rolled back");
+    let statuses = ["superseded", "superseded", "deployed"];
+    let expected: Vec<_> = (1..).zip(statuses.map(str::to_owned)).collect();
+    assert_eq!(revisions(&sound, namespace, &name).await, expected, "{name}");
+    for (kind, suffix, there) in
+        [("ConfigMap", "b", true), ("Service", "d", true), ("ConfigMap", "e", false)]
+    {
+        let found = live(&client, namespace, kind, &object(suffix)).await;
+        assert_eq!(found != Value::Null, there, "{name} {kind} {suffix}");
+    }
+
     whole &=
         cut_short(cluster, writes, end, async |driver| driver.uninstall(namespace, &name).await)
             .await;
     sound.uninstall(namespace, &name).await.expect("uninstalled");
     assert_eq!(revisions(&sound, namespace, &name).await, [], "{name}");
     for (kind, suffix) in
-        [("Secret", "a"), ("ConfigMap", "c"), ("Service", "d"), ("ConfigMap", "e")]
+        [("Secret", "a"), ("ConfigMap", "b"), ("ConfigMap", "c"), ("Service", "d")]
     {
         assert_eq!(
             live(&client, namespace, kind, &object(suffix)).await,

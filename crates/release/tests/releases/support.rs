@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use catamaran_chart::{Chart, Hook, Manifest, ReleaseFacts, Rendered};
 use catamaran_cluster::mapper::Mapper;
 use catamaran_localcluster::{LocalCluster, shared};
-use catamaran_release::{Action, Applied, Desired, Driver, Error, ObjectId, Owner, Uninstalled};
+use catamaran_release::record::Hook as RecordedHook;
+use catamaran_release::{
+    Action, Applied, Desired, Driver, Error, ObjectId, Owner, Tested, Uninstalled,
+};
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -104,6 +107,29 @@ impl Wish {
     /// The same until nothing is waited for any more.
     pub async fn settle(&self, driver: &Driver) -> Result<Applied, Error> {
         until_done(async || self.reconcile(driver).await).await
+    }
+
+    /// Rolls it back, hooks and all.
+    pub async fn roll_back(&self, driver: &Driver, to: u32) -> Result<Applied, Error> {
+        let owner = self.owner.as_ref();
+        until_done(async || {
+            let history = driver.history(&self.namespace, &self.name).await?;
+            driver.rollback(&history, Some(to), owner).await
+        })
+        .await
+    }
+
+    /// Runs its tests, those that are asked for.
+    pub async fn test(
+        &self,
+        driver: &Driver,
+        which: impl Fn(&RecordedHook) -> bool,
+    ) -> Result<Tested, Error> {
+        until_done(async || {
+            let mut history = driver.history(&self.namespace, &self.name).await?;
+            driver.test(&mut history, &which, None).await
+        })
+        .await
     }
 
     /// Uninstalls it, hooks and all.

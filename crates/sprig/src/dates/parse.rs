@@ -28,11 +28,29 @@ enum Misfit {
     Range(&'static str),
 }
 
+/// Go's own way of quoting in these errors: all that is not ASCII byte by byte.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..0x80 => quoted.push(char::from(byte)),
+            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// The time that `value` names in `layout`; without a zone it is a local one. The error is Go's text.
 pub(super) fn parse(layout: &str, value: &str) -> Result<Time, String> {
     let fail = |value_left: &str, wanted: &str| {
         Err(format!(
-            "parsing time {value:?} as {layout:?}: cannot parse {value_left:?} as {wanted:?}"
+            "parsing time {} as {}: cannot parse {} as {}",
+            quote(value),
+            quote(layout),
+            quote(value_left),
+            quote(wanted)
         ))
     };
     let mut found = Found::default();
@@ -43,7 +61,7 @@ pub(super) fn parse(layout: &str, value: &str) -> Result<Time, String> {
         left = after;
         let Some(piece) = piece else {
             if !left.is_empty() {
-                return Err(format!("parsing time {value:?}: extra text: {left:?}"));
+                return Err(format!("parsing time {}: extra text: {}", quote(value), quote(left)));
             }
             break;
         };

@@ -173,7 +173,59 @@ fn number(number: impl Into<i64>) -> Value {
     Value::Int(number.into())
 }
 
-static METHODS: [Method; 27] = [
+/// `*time.Location`; its text is the name.
+#[derive(Debug)]
+struct Location(TimeZone);
+
+static LOCATION: NamedType =
+    NamedType { name: "*time.Location", underlying: Type::Pointer, methods: &NAMED_METHODS };
+static WHERE: [Type; 1] = [Type::Named(&LOCATION)];
+
+impl Object for Location {
+    fn go_type(&self) -> &'static NamedType {
+        &LOCATION
+    }
+
+    fn text(&self) -> Option<String> {
+        let zone = &self.0;
+        // What comes from the clock is in the local zone, whatever that is.
+        let is_local = *zone == TimeZone::system() && *zone != TimeZone::UTC;
+        let name = if is_local { Some("Local") } else { zone.iana_name() };
+        Some(name.unwrap_or_default().to_owned())
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        let other: &dyn std::any::Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
+    }
+}
+
+fn bytes(text: String) -> Value {
+    Value::Bytes(text.into_bytes().into())
+}
+
+const RFC_3339: &str = "2006-01-02T15:04:05.999999999Z07:00";
+
+static METHODS: [Method; 31] = [
+    Method::new(
+        "Location",
+        &[],
+        with!(|time, _| Value::object(Location(time.0.time_zone().clone()))),
+    ),
+    Method::new(
+        "In",
+        &WHERE,
+        with!(|time, args| {
+            let zone = any(args, 0).downcast::<Location>().map(|zone| zone.0.clone());
+            Value::object(time.in_zone(zone.unwrap_or(TimeZone::UTC)))
+        }),
+    ),
+    Method::new("MarshalText", &[], with!(|time, _| bytes(layout::format(time, RFC_3339)))),
+    Method::new(
+        "MarshalJSON",
+        &[],
+        with!(|time, _| bytes(format!("\"{}\"", layout::format(time, RFC_3339)))),
+    ),
     Method::new("Format", &[Type::String], |ctx, this, args| {
         let format = crate::args::chars(args, 0);
         ctx.meter.charge_bytes(format.len().saturating_mul(4))?;

@@ -18,6 +18,8 @@ pub(crate) static CERTIFICATE: NamedType =
 
 items! {
     /// A private key in PEM: `rsa` (4096 bits), `ecdsa` (P-256), `ed25519` or `dsa`.
+    sprig "KIND -> string",
+        r#"{{ genPrivateKey "ecdsa" | trunc 30 }}"# => "-----BEGIN EC PRIVATE KEY-----";
     "genPrivateKey"(String) => |ctx, args| {
         let kind = chars(args, 0);
         match PrivateKey::of_kind(ctx, &kind)? {
@@ -26,36 +28,56 @@ items! {
         }
     };
     /// A certificate authority: its common name, the days it is valid. Has `.Cert` and `.Key`.
+    sprig "NAME DAYS -> certificate",
+        r#"{{ (genCA "my-ca" 365).Cert | trunc 27 }}"# => "-----BEGIN CERTIFICATE-----";
     "genCA"(String, Int) => |ctx, args| {
         let key = PrivateKey::for_certificate(ctx)?;
         authority(ctx, args, &key)
     };
     /// As `genCA`, with a private key in PEM.
+    sprig "NAME DAYS KEY -> certificate",
+        r#"{{ $key := genPrivateKey "ecdsa" }}{{ eq (genCAWithKey "my-ca" 365 $key).Key $key }}"#
+            => "true";
     "genCAWithKey"(String, Int, String) => |ctx, args| {
         let key = given_key(bytes(args, 2))?;
         authority(ctx, args, &key)
     };
     /// A certificate that signs itself: common name, IP addresses, DNS names, days.
+    sprig "NAME IPS DNS DAYS -> certificate",
+        r#"{{ (genSelfSignedCert "web" (list "10.0.0.1") (list "web.local") 365).Cert | trunc 27 }}"#
+            => "-----BEGIN CERTIFICATE-----";
     "genSelfSignedCert"(String, List, List, Int) => |ctx, args| {
         let key = PrivateKey::for_certificate(ctx)?;
         self_signed(ctx, args, &key)
     };
     /// As `genSelfSignedCert`, with a private key in PEM.
+    sprig "NAME IPS DNS DAYS KEY -> certificate",
+        r#"{{ $key := genPrivateKey "ed25519" }}{{ eq (genSelfSignedCertWithKey "web" nil nil 365 $key).Key $key }}"#
+            => "true";
     "genSelfSignedCertWithKey"(String, List, List, Int, String) => |ctx, args| {
         let key = given_key(bytes(args, 4))?;
         self_signed(ctx, args, &key)
     };
     /// A certificate signed by an authority: common name, IP addresses, DNS names, days, authority.
+    sprig "NAME IPS DNS DAYS CA -> certificate",
+        r#"{{ $ca := genCA "my-ca" 365 }}{{ (genSignedCert "web" nil (list "web.local") 365 $ca).Cert | trunc 27 }}"#
+            => "-----BEGIN CERTIFICATE-----";
     "genSignedCert"(String, List, List, Int, Certificate) => |ctx, args| {
         let key = PrivateKey::for_certificate(ctx)?;
         signed(ctx, args, &key)
     };
     /// As `genSignedCert`, with a private key in PEM.
+    sprig "NAME IPS DNS DAYS CA KEY -> certificate",
+        r#"{{ $key := genPrivateKey "ecdsa" }}{{ $ca := genCAWithKey "my-ca" 365 $key }}{{ eq (genSignedCertWithKey "web" nil nil 365 $ca $key).Key $key }}"#
+            => "true";
     "genSignedCertWithKey"(String, List, List, Int, Certificate, String) => |ctx, args| {
         let key = given_key(bytes(args, 5))?;
         signed(ctx, args, &key)
     };
     /// A certificate of given parts: a certificate and a private key, both PEM in base 64.
+    sprig "CERTIFICATE KEY -> certificate",
+        r#"{{ $ca := genCA "my-ca" 365 }}{{ eq (buildCustomCert (b64enc $ca.Cert) (b64enc $ca.Key)).Cert $ca.Cert }}"#
+            => "true";
     "buildCustomCert"(String, String) => |_, args| {
         let decoded = |at, what: &str| {
             crate::encoding::from_base64(bytes(args, at))

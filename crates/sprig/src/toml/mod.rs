@@ -14,6 +14,8 @@ use read::{Document, Node, Stop};
 
 items! {
     /// A value as TOML; the text of the error if it has no TOML form.
+    helm "VALUE -> string",
+        r#"{{ toToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
     "toToml"(Any) => |ctx, args| match write::write(ctx, any(args, 0)) {
         Ok(text) => {
             ctx.meter.check_room(text.len())?;
@@ -23,8 +25,11 @@ items! {
         Err(error) => Ok(error.text().into()),
     };
     /// As `toToml`; what has no TOML form ends the rendering.
+    helm "VALUE -> string",
+        r#"{{ mustToToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
     "mustToToml"(Any) => |ctx, args| write::write(ctx, any(args, 0)).map(Value::string);
     /// A map from TOML; an error becomes its key `Error`.
+    helm "TEXT -> map", r#"{{ (fromToml "[server]\nport = 80").server.port }}"# => "80";
     "fromToml"(String) => |ctx, args| from_toml(ctx, bytes(args, 0));
 }
 

@@ -105,7 +105,9 @@ impl Writer<'_> {
                             |(key, item): (Value, Value)| Some((key.as_str()?.clone(), item));
                         Shape::Table(entries.into_iter().filter_map(keyed).collect())
                     }
-                    Kind::Struct | Kind::Pointer if object.plain().is_none() => {
+                    Kind::Struct | Kind::Pointer
+                        if !matches!(object.plain(), Some(Value::String(_))) =>
+                    {
                         let fields = object.fields().into_iter();
                         Shape::Table(fields.map(|(name, item)| (name.into(), item)).collect())
                     }

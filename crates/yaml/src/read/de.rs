@@ -122,7 +122,10 @@ impl NodeDeserializer<'_, '_> {
             }
             _ => visitor.visit_unit(),
         };
-        result.map_err(|error| reader.place(id, error))
+        result.map_err(|error| {
+            let error = if id == 0 { reader.first(error) } else { error };
+            reader.place(id, error)
+        })
     }
 
     fn is_scalar(&self) -> bool {
@@ -207,6 +210,15 @@ fn whole(value: f64) -> Option<i64> {
     fits.then_some(value as i64)
 }
 
+/// Methods of a deserializer that all do the same.
+macro_rules! forward {
+    ($to:ident: $($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            self.$to(visitor)
+        })*
+    };
+}
+
 impl<'de> de::Deserializer<'de> for NodeDeserializer<'_, '_> {
     type Error = Error;
 
@@ -232,14 +244,6 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_, '_> {
             return visitor.visit_bool(false);
         }
         self.deserialize_any(visitor)
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_text(visitor)
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_text(visitor)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -300,28 +304,12 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_, '_> {
         })
     }
 
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
-    }
+    forward! { deserialize_text: deserialize_str deserialize_string }
 
-    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
-    }
-
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
-    }
-
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
-    }
-
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_number(visitor)
+    forward! {
+        deserialize_number:
+        deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
     }
 
     forward_to_deserialize_any! {
@@ -330,68 +318,45 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_, '_> {
     }
 }
 
+/// Methods of a deserializer that the root of the tree has.
+macro_rules! at_root {
+    ($($method:ident($($argument:ident: $ty:ty),*);)*) => {
+        $(fn $method<V: Visitor<'de>>(
+            self,
+            $($argument: $ty,)*
+            visitor: V,
+        ) -> Result<V::Value, Error> {
+            let root = NodeDeserializer { reader: &self.reader, id: 0 };
+            root.$method($($argument,)* visitor)
+        })*
+    };
+}
+
 impl<'de> de::Deserializer<'de> for Deserializer<'_> {
     type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_any(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_option(visitor)
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_string(visitor)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_seq(visitor)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_map(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.root().deserialize_struct(name, fields, visitor)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.root().deserialize_enum(name, variants, visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.root().deserialize_i64(visitor)
+    at_root! {
+        deserialize_any();
+        deserialize_bool();
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
+        deserialize_i32();
+        deserialize_i64();
+        deserialize_map();
+        deserialize_newtype_struct(name: &'static str);
+        deserialize_option();
+        deserialize_seq();
+        deserialize_str();
+        deserialize_string();
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        deserialize_u16();
+        deserialize_u32();
+        deserialize_u64();
+        deserialize_u8();
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i128 u8 u16 u32 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct
-        tuple tuple_struct identifier ignored_any
-    }
-}
-
-impl<'a> Deserializer<'a> {
-    fn root(&self) -> NodeDeserializer<'_, 'a> {
-        NodeDeserializer { reader: &self.reader, id: 0 }
+        i8 i16 i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple
+        tuple_struct identifier ignored_any
     }
 }
 

@@ -3,6 +3,7 @@
 mod cursor;
 mod de;
 mod go_syntax;
+mod outline;
 mod parser;
 mod properties;
 mod reader;
@@ -14,4 +15,5 @@ mod tree;
 
 pub(crate) use cursor::is_allowed;
 pub use de::{Deserializer, Documents, documents};
+pub use outline::{Outlined, outline};
 pub use tree::MAX_DEPTH;

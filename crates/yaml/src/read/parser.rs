@@ -49,9 +49,12 @@ enum State {
     FlowPairValue,
     FlowPairEnd,
     FlowMappingKey { first: bool },
-    FlowMappingValue { empty: bool },
+    FlowMappingValue,
+    FlowMappingNoValue,
     End,
 }
+
+const MORE_OF_MAPPING: State = State::FlowMappingKey { first: false };
 
 type Outcome<'a> = Result<(Event<'a>, Mark), Error>;
 
@@ -100,14 +103,19 @@ impl<'a> Parser<'a> {
             State::BlockMappingValue => self.block_mapping_value(),
             State::FlowSequence { first } => self.flow_sequence(first),
             State::FlowPairKey => self.flow_pair_key(),
-            State::FlowPairValue => self.flow_pair_value(),
+            State::FlowPairValue => self.flow_value(&Kind::FlowSequenceEnd, State::FlowPairEnd),
             State::FlowPairEnd => {
                 let mark = self.scanner.peek()?.start;
                 self.state = State::FlowSequence { first: false };
                 Ok((Event::MappingEnd, mark))
             }
             State::FlowMappingKey { first } => self.flow_mapping_key(first),
-            State::FlowMappingValue { empty } => self.flow_mapping_value(empty),
+            State::FlowMappingValue => self.flow_value(&Kind::FlowMappingEnd, MORE_OF_MAPPING),
+            State::FlowMappingNoValue => {
+                let mark = self.scanner.peek()?.start;
+                self.state = MORE_OF_MAPPING;
+                Self::empty_scalar(mark)
+            }
             State::End => Ok((Event::StreamEnd, Mark::default())),
         }
     }
@@ -376,17 +384,28 @@ impl<'a> Parser<'a> {
         self.node(true, true)
     }
 
-    fn flow_sequence(&mut self, first: bool) -> Outcome<'a> {
-        if first {
-            self.scanner.next()?;
-        }
-        if !first && self.scanner.peek()?.kind != Kind::FlowSequenceEnd {
+    /// What stands before an entry of a flow collection: its opening, or a comma.
+    fn flow_entry(
+        &mut self,
+        first: bool,
+        end: &Kind<'_>,
+        message: &'static str,
+    ) -> Result<(), Error> {
+        if !first {
             let token = self.scanner.peek()?;
-            if token.kind != Kind::FlowEntry {
-                return fail(token.start, "did not find expected ',' or ']'");
+            if token.kind == *end {
+                return Ok(());
             }
-            self.scanner.next()?;
+            if token.kind != Kind::FlowEntry {
+                return fail(token.start, message);
+            }
         }
+        self.scanner.next()?;
+        Ok(())
+    }
+
+    fn flow_sequence(&mut self, first: bool) -> Outcome<'a> {
+        self.flow_entry(first, &Kind::FlowSequenceEnd, "did not find expected ',' or ']'")?;
         let token = self.scanner.peek()?;
         let start = token.start;
         match token.kind {
@@ -420,31 +439,8 @@ impl<'a> Parser<'a> {
         self.node(false, false)
     }
 
-    fn flow_pair_value(&mut self) -> Outcome<'a> {
-        let token = self.scanner.peek()?;
-        let start = token.start;
-        if token.kind == Kind::Value {
-            self.scanner.next()?;
-            if !matches!(self.scanner.peek()?.kind, Kind::FlowEntry | Kind::FlowSequenceEnd) {
-                self.states.push(State::FlowPairEnd);
-                return self.node(false, false);
-            }
-        }
-        self.state = State::FlowPairEnd;
-        Self::empty_scalar(start)
-    }
-
     fn flow_mapping_key(&mut self, first: bool) -> Outcome<'a> {
-        if first {
-            self.scanner.next()?;
-        }
-        if !first && self.scanner.peek()?.kind != Kind::FlowMappingEnd {
-            let token = self.scanner.peek()?;
-            if token.kind != Kind::FlowEntry {
-                return fail(token.start, "did not find expected ',' or '}'");
-            }
-            self.scanner.next()?;
-        }
+        self.flow_entry(first, &Kind::FlowMappingEnd, "did not find expected ',' or '}'")?;
         let token = self.scanner.peek()?;
         let start = token.start;
         match token.kind {
@@ -453,10 +449,10 @@ impl<'a> Parser<'a> {
                 let token = self.scanner.peek()?;
                 if matches!(token.kind, Kind::Value | Kind::FlowEntry | Kind::FlowMappingEnd) {
                     let start = token.start;
-                    self.state = State::FlowMappingValue { empty: false };
+                    self.state = State::FlowMappingValue;
                     return Self::empty_scalar(start);
                 }
-                self.states.push(State::FlowMappingValue { empty: false });
+                self.states.push(State::FlowMappingValue);
                 self.node(false, false)
             }
             Kind::FlowMappingEnd => {
@@ -465,23 +461,25 @@ impl<'a> Parser<'a> {
                 Ok((Event::MappingEnd, start))
             }
             _ => {
-                self.states.push(State::FlowMappingValue { empty: true });
+                self.states.push(State::FlowMappingNoValue);
                 self.node(false, false)
             }
         }
     }
 
-    fn flow_mapping_value(&mut self, empty: bool) -> Outcome<'a> {
+    /// The value of a key in a flow collection, if it has one.
+    fn flow_value(&mut self, end: &Kind<'_>, next: State) -> Outcome<'a> {
         let token = self.scanner.peek()?;
         let start = token.start;
-        if !empty && token.kind == Kind::Value {
+        if token.kind == Kind::Value {
             self.scanner.next()?;
-            if !matches!(self.scanner.peek()?.kind, Kind::FlowEntry | Kind::FlowMappingEnd) {
-                self.states.push(State::FlowMappingKey { first: false });
+            let kind = &self.scanner.peek()?.kind;
+            if *kind != Kind::FlowEntry && kind != end {
+                self.states.push(next);
                 return self.node(false, false);
             }
         }
-        self.state = State::FlowMappingKey { first: false };
+        self.state = next;
         Self::empty_scalar(start)
     }
 }

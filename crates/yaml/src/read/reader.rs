@@ -165,6 +165,34 @@ impl Reader<'_> {
         })
     }
 
+    /// Of several faults the one that Go meets first: it decodes the whole document before it looks
+    /// at what JSON allows.
+    pub(super) fn first(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Json | ErrorKind::Decode => self.check(0).err().unwrap_or(error),
+            _ => error,
+        }
+    }
+
+    /// Whether a node can be decoded, aliases apart.
+    fn check(&self, id: NodeId) -> Result<(), Error> {
+        match self.kind(id) {
+            Some(NodeKind::Sequence(items)) => items.iter().try_for_each(|&item| self.check(item)),
+            Some(NodeKind::Mapping(pairs)) => pairs.iter().try_for_each(|&(key, value)| {
+                if self.is_merge(key) {
+                    return self.merge(value, &mut Entries::default()).or_else(not_of_json);
+                }
+                match self.kind(key) {
+                    Some(NodeKind::Scalar { .. }) => self.scalar(key).map(drop)?,
+                    _ => self.key(key, value).map(drop).or_else(not_of_json)?,
+                }
+                self.check(value)
+            }),
+            Some(NodeKind::Scalar { .. }) => self.scalar(id).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     fn check_keys(&self, id: NodeId) -> Result<(), Error> {
         match self.kind(id) {
             Some(NodeKind::Sequence(items)) => {
@@ -206,14 +234,35 @@ impl Reader<'_> {
             }
             self.budget.charge()?;
             let merged = self.budget.depth.get() > 0;
-            let name = self.key(key, value)?;
+            let name = match self.key(key, value) {
+                Err(error) if error.kind() == ErrorKind::Json => {
+                    return Err(self
+                        .key(key, self.last_of(pairs, key, value))
+                        .err()
+                        .unwrap_or(error));
+                }
+                name => name?,
+            };
             self.budget.charge_bytes(name.len())?;
-            into.set(Entry { key: name, value, merged });
+            if let Some(replaced) = into.set(Entry { key: name, value, merged }) {
+                // Gone, but it must have been right.
+                self.check(replaced)?;
+            }
         }
         Ok(())
     }
 
-    fn is_merge(&self, id: NodeId) -> bool {
+    /// The value that a key without a text has in the end.
+    fn last_of(&self, pairs: &[(NodeId, NodeId)], key: NodeId, value: NodeId) -> NodeId {
+        let wanted = self.scalar(key).ok();
+        let same = |other: NodeId| {
+            matches!(self.kind(other), Some(NodeKind::Scalar { .. }))
+                && self.scalar(other).ok() == wanted
+        };
+        pairs.iter().rev().find(|(other, _)| same(*other)).map_or(value, |(_, value)| *value)
+    }
+
+    pub(super) fn is_merge(&self, id: NodeId) -> bool {
         matches!(self.kind(id), Some(NodeKind::Scalar { value, tag, implicit })
             if value == "<<" && (*implicit || tag.as_deref() == Some("tag:yaml.org,2002:merge")))
     }
@@ -256,7 +305,8 @@ struct Entries<'n> {
 impl<'n> Entries<'n> {
     const SMALL: usize = 16;
 
-    fn set(&mut self, entry: Entry<'n>) {
+    /// Gives the value that had the key before.
+    fn set(&mut self, entry: Entry<'n>) -> Option<NodeId> {
         let known = if self.list.len() <= Self::SMALL {
             self.list.iter().position(|known| known.key == entry.key)
         } else {
@@ -271,14 +321,19 @@ impl<'n> Entries<'n> {
             self.index.get(&entry.key).copied()
         };
         if let Some(known) = known.and_then(|at| self.list.get_mut(at)) {
-            *known = entry;
-            return;
+            return Some(std::mem::replace(known, entry).value);
         }
         if !self.index.is_empty() {
             self.index.insert(entry.key.clone(), self.list.len());
         }
         self.list.push(entry);
+        None
     }
+}
+
+/// Errors of the step after decoding do not count yet.
+fn not_of_json(error: Error) -> Result<(), Error> {
+    if error.kind() == ErrorKind::Json { Ok(()) } else { Err(error) }
 }
 
 fn from_resolved(resolved: Resolved, text: &str) -> Scalar<'_> {

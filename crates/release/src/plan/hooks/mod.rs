@@ -46,7 +46,7 @@ const RUNNING: &str = "Running";
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
 
-/// When hooks run. (Those of rollbacks are kept in the record, and run by the helm CLI alone.)
+/// When hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Before the objects of a first revision.
@@ -57,30 +57,29 @@ pub enum Event {
     PreUpgrade,
     /// After them.
     PostUpgrade,
+    /// Before the objects of an earlier revision come back.
+    PreRollback,
+    /// After that.
+    PostRollback,
     /// Before the objects are deleted.
     PreDelete,
     /// After that.
     PostDelete,
+    /// When somebody asks for it.
+    Test,
 }
 
 impl Event {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::PreInstall,
         Self::PostInstall,
         Self::PreUpgrade,
         Self::PostUpgrade,
+        Self::PreRollback,
+        Self::PostRollback,
         Self::PreDelete,
         Self::PostDelete,
     ];
-
-    /// The events before and after the objects of a revision.
-    pub fn around(is_install: bool) -> (Self, Self) {
-        if is_install {
-            (Self::PreInstall, Self::PostInstall)
-        } else {
-            (Self::PreUpgrade, Self::PostUpgrade)
-        }
-    }
 
     /// As the annotation spells it.
     pub fn as_str(self) -> &'static str {
@@ -89,9 +88,17 @@ impl Event {
             Self::PostInstall => "post-install",
             Self::PreUpgrade => "pre-upgrade",
             Self::PostUpgrade => "post-upgrade",
+            Self::PreRollback => "pre-rollback",
+            Self::PostRollback => "post-rollback",
             Self::PreDelete => "pre-delete",
             Self::PostDelete => "post-delete",
+            Self::Test => "test",
         }
+    }
+
+    /// Whether a record means it by this word: `test-success` is what tests were called before.
+    fn is_called(self, word: &str) -> bool {
+        word == self.as_str() || (self == Self::Test && word == "test-success")
     }
 
     /// How Helm begins to tell of a failure.
@@ -102,13 +109,15 @@ impl Event {
         }
     }
 
-    /// The status of a record whose hooks run.
-    fn status(self) -> Status {
-        match self {
+    /// The status of a record whose hooks run; tests leave it as it is.
+    fn status(self) -> Option<Status> {
+        Some(match self {
             Self::PreInstall | Self::PostInstall => Status::PendingInstall,
             Self::PreUpgrade | Self::PostUpgrade => Status::PendingUpgrade,
+            Self::PreRollback | Self::PostRollback => Status::PendingRollback,
             Self::PreDelete | Self::PostDelete => Status::Uninstalling,
-        }
+            Self::Test => return None,
+        })
     }
 
     /// The event of the same action that comes after this one.
@@ -116,6 +125,7 @@ impl Event {
         match self {
             Self::PreInstall => Some(Self::PostInstall),
             Self::PreUpgrade => Some(Self::PostUpgrade),
+            Self::PreRollback => Some(Self::PostRollback),
             Self::PreDelete => Some(Self::PostDelete),
             _ => None,
         }
@@ -164,7 +174,7 @@ pub fn order(hooks: &[Hook], event: Event) -> Vec<usize> {
     let mut order: Vec<(usize, &Hook)> = hooks
         .iter()
         .enumerate()
-        .filter(|(_, hook)| hook.events.iter().any(|e| e == event.as_str()))
+        .filter(|(_, hook)| hook.events.iter().any(|name| event.is_called(name)))
         .collect();
     order.sort_by(|(_, a), (_, b)| (a.weight, &a.name).cmp(&(b.weight, &b.name)));
     order.into_iter().map(|(index, _)| index).collect()
@@ -198,21 +208,20 @@ pub fn next(release: &Release, event: Event) -> Step {
 fn is_at(release: &Release, event: Event) -> bool {
     match at(release) {
         Some(at) => at == event,
-        None => matches!(event, Event::PreInstall | Event::PreUpgrade),
+        None => matches!(event, Event::PreInstall | Event::PreUpgrade | Event::PreRollback),
     }
 }
 
 /// The record before the object of a hook is created.
 pub fn start(release: &mut Release, event: Event, index: usize, now: Timestamp) {
-    if !is_at(release, event) {
-        for other in order(&release.hooks, event) {
-            if let Some(hook) = release.hooks.get_mut(other) {
-                hook.last_run = HookRun::default();
-            }
+    if let Some(status) = event.status() {
+        if !is_at(release, event) {
+            let event = order(&release.hooks, event);
+            forget(release, &event);
         }
+        release.info.status = status;
+        release.info.description = format!("{OURS}{event} hooks under way");
     }
-    release.info.status = event.status();
-    release.info.description = format!("{OURS}{event} hooks under way");
     if let Some(hook) = release.hooks.get_mut(index) {
         let phase = if may_vanish(hook) { UNKNOWN } else { RUNNING };
         hook.last_run =
@@ -239,10 +248,36 @@ pub fn finish(release: &mut Release, event: Event, index: usize, now: Timestamp)
         hook.last_run.completed_at = now.into();
         SUCCEEDED.clone_into(&mut hook.last_run.phase);
     }
+    if event == Event::Test {
+        return;
+    }
     match next(release, event) {
         Step::Start(following) => start(release, event, following, now),
         _ => release.info.description = format!("{OURS}{event} hooks done"),
     }
+}
+
+/// The record without what it tells of the last runs of these hooks.
+pub fn forget(release: &mut Release, which: &[usize]) {
+    for index in which {
+        if let Some(hook) = release.hooks.get_mut(*index) {
+            hook.last_run = HookRun::default();
+        }
+    }
+}
+
+/// What is due for a run of these tests. While one is under way it is gone on with, whoever began it.
+pub fn next_test(release: &Release, which: &[usize]) -> Step {
+    let phase = |index: &usize| release.hooks.get(*index).map_or("", |hook| &hook.last_run.phase);
+    if let Some(index) = which.iter().find(|index| is_under_way(phase(index))) {
+        return Step::Look(*index);
+    }
+    if let Some(index) = which.iter().find(|index| phase(index).is_empty()) {
+        return Step::Start(*index);
+    }
+    let cleared =
+        |index: &usize| release.hooks.get(*index).is_some_and(|hook| hook.has("hook-succeeded"));
+    Step::Clear(which.iter().rev().copied().filter(cleared).collect())
 }
 
 /// The record after a hook failed: whichever is under way. The ones before it stay done.

@@ -1,0 +1,136 @@
+//! Rendering alone: our library against Helm's, both in one warm process each.
+
+use std::hint::black_box;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use catamaran_chart::{
+    Budget, Capabilities, Chart, CompiledChart, Lookups, Profile, ReleaseFacts, RenderInput,
+};
+use serde_json::{Map, Value};
+
+use crate::Case;
+
+/// The rounds of both sides.
+#[derive(Default)]
+pub struct Compared {
+    /// `loader.Load`.
+    pub helm_load: Vec<Duration>,
+    /// `engine.Render` alone, which parses and executes.
+    pub helm_engine: Vec<Duration>,
+    /// Dependencies, values, `engine.Render`, `SortManifests`.
+    pub helm_all: Vec<Duration>,
+    /// `Chart::load`.
+    pub load: Vec<Duration>,
+    /// `compile` and the first `render`: dependencies, values, parsing, execution, sorting.
+    pub fresh: Vec<Duration>,
+    /// `render` of the compiled chart: dependencies, values, execution, sorting.
+    pub again: Vec<Duration>,
+}
+
+/// Renders with both in turns, for that many seconds but at least five times.
+pub fn compare(library: &Path, case: &Case, seconds: f64) -> Result<Compared> {
+    let mut helm = Helm::start(library, case)?;
+    let values = user_values(case)?;
+    let load = || {
+        let chart = Chart::load(&case.chart);
+        chart.map_err(|error| anyhow!(error.text(Profile::Helm43)))
+    };
+    let kept = load()?.compile()?;
+    render(&kept, &values)?;
+    helm.render()?; // warm, both
+    let mut rounds = Compared::default();
+    let start = Instant::now();
+    while rounds.fresh.len() < 5 || start.elapsed().as_secs_f64() < seconds {
+        let [load_, values_, engine, sort] = helm.render()?;
+        rounds.helm_load.push(load_);
+        rounds.helm_engine.push(engine);
+        rounds.helm_all.push(values_ + engine + sort);
+        let (time, chart) = timed(load)?;
+        rounds.load.push(time);
+        let fresh = timed(|| render(&chart.compile()?, &values))?;
+        rounds.fresh.push(fresh.0);
+        rounds.again.push(timed(|| render(&kept, &values))?.0);
+    }
+    Ok(rounds)
+}
+
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
+    let start = Instant::now();
+    let result = work()?;
+    Ok((start.elapsed(), result))
+}
+
+fn render(chart: &CompiledChart, values: &Map<String, Value>) -> Result<()> {
+    let profile = Profile::Helm43;
+    let release = ReleaseFacts {
+        name: "rel".into(),
+        namespace: "corpus".into(),
+        revision: 1,
+        is_install: true,
+    };
+    let rendered = chart.render(&RenderInput {
+        values,
+        release: &release,
+        capabilities: &Capabilities::offline(profile),
+        profile,
+        lookups: &Lookups::offline(),
+        clock: UNIX_EPOCH,
+        seed: 1_u64.into(),
+        budget: Budget::default(),
+    });
+    black_box(rendered.map_err(|error| anyhow!(error.text(profile)))?);
+    Ok(())
+}
+
+fn user_values(case: &Case) -> Result<Map<String, Value>> {
+    let mut values = Map::new();
+    for file in &case.values {
+        let bytes = std::fs::read(case.chart.join(file))?;
+        let file = catamaran_chart::values::read_file(&bytes, Profile::Helm43);
+        catamaran_chart::values::merge(&mut values, file.map_err(anyhow::Error::msg)?);
+    }
+    Ok(values)
+}
+
+/// The program around Helm's library: a line in, the times of its steps out.
+struct Helm {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Helm {
+    fn start(library: &Path, case: &Case) -> Result<Self> {
+        let mut command = Command::new(library);
+        command.arg(&case.chart).args(case.values.iter().map(|file| case.chart.join(file)));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| library.display().to_string())?;
+        let answers = BufReader::new(child.stdout.take().context("no stdout")?);
+        Ok(Self { child, answers })
+    }
+
+    /// Load, values, render, sort.
+    fn render(&mut self) -> Result<[Duration; 4]> {
+        self.child.stdin.as_mut().context("no stdin")?.write_all(b"\n")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        let times = line.split_whitespace().map(|n| Ok(Duration::from_nanos(n.parse()?)));
+        let times: Vec<_> = times.collect::<Result<_>>()?;
+        ensure!(times.len() == 4, "Helm's library failed");
+        Ok(std::array::from_fn(|i| times.get(i).copied().unwrap_or_default()))
+    }
+}
+
+impl Drop for Helm {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take()); // its end
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,88 @@
+//! `catamaran template` on cases of `crates/chart/tests/fixtures`: the same output, the same error
+//! and the same status as the real helm, in both profiles.
+//!
+//! All cases that have arguments, and some of the others, which `crates/chart/tests/fixtures.rs`
+//! runs in process; `CASE=part` runs all those with a part of a name.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use catamaran_fixtures::{Answer, Case, Helm, hide_paths};
+
+fn answer(case: &Case, folder: &Path, helm: Helm) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
+        .args(["template", "--profile", helm.name()])
+        .args(case.arguments().unwrap())
+        .current_dir(folder)
+        .env_clear()
+        .envs([("KUBECONFIG", "/nonexistent"), ("TZ", "UTC")])
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| hide_paths(&String::from_utf8_lossy(bytes), folder);
+    if output.status.success() {
+        return Answer::Output(text(&output.stdout));
+    }
+    assert_eq!(output.status.code(), Some(1), "{}", case.name);
+    let error = text(&output.stderr);
+    Answer::Error(error.get(error.find("Error: ").unwrap_or(0)..).unwrap().to_owned())
+}
+
+/// What is told apart by a case, or nothing.
+fn differences(case: &Case) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    case.unpack(folder.path()).unwrap();
+    let mut text = String::new();
+    for helm in Helm::ALL {
+        let expected = case.ours(helm).or_else(|| case.golden(helm)).unwrap();
+        let ours = answer(case, folder.path(), helm);
+        if ours != expected {
+            let (expected, ours) = (show(&expected), show(&ours));
+            writeln!(text, "\n==== {} as in {}: expected", case.name, helm.name()).unwrap();
+            writeln!(text, "{expected}\ngot\n{ours}").unwrap();
+        }
+    }
+    // What is stated as a difference and is none any more is no longer stated.
+    let stated = Helm::ALL.map(|helm| (case.ours(helm), case.golden(helm)));
+    if stated[0].0.is_some() && stated.iter().all(|(ours, golden)| ours == golden) {
+        writeln!(text, "\n==== {}: no difference any more", case.name).unwrap();
+    }
+    text
+}
+
+fn show(answer: &Answer) -> String {
+    match answer {
+        Answer::Output(text) | Answer::Error(text) => text.clone(),
+    }
+}
+
+#[test]
+fn the_command_answers_as_helm_does() {
+    let cases = match std::env::var("CASE") {
+        Ok(part) => Case::matching(&part).unwrap(),
+        Err(_) => {
+            let all = Case::all().unwrap().into_iter().enumerate();
+            let chosen =
+                |(at, case): (usize, Case)| (at % 10 == 0 || case.has_arguments()).then_some(case);
+            all.filter_map(chosen).collect()
+        }
+    };
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(String::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let different = differences(case);
+                    failures.lock().unwrap().push_str(&different);
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{failures}");
+}

@@ -1,0 +1,85 @@
+//! `helm test`: the hooks that run when somebody asks for it.
+
+use jiff::Timestamp;
+
+use super::{Driver, Tested};
+use crate::Error;
+use crate::objects::Owner;
+use crate::plan::History;
+use crate::plan::hooks::{Event, Step, forget, give_up, next_test, order, start};
+use crate::record::Hook;
+
+impl Driver {
+    /// Runs the tests of the newest revision, one after the other, until one fails. The revision
+    /// stays what it is; its hooks tell of their runs.
+    ///
+    /// Nothing is waited for: call again, with the history that [`Driver::history`] then gives. A run
+    /// that was begun is gone on with, also after its process died.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRevision`]; [`Error::Waiting`] while a test is at work; [`Error::Hook`] if one fails.
+    pub async fn test(
+        &self,
+        history: &mut History,
+        which: impl Fn(&Hook) -> bool,
+        owner: Option<&Owner>,
+    ) -> Result<Tested, Error> {
+        history.check_readable()?;
+        let Some(newest) = history.newest().cloned() else {
+            let name = history.name().to_owned();
+            return Err(Error::NoRevision { name, revision: None });
+        };
+        let revision = newest.version;
+        let mut tests = order(&newest.hooks, Event::Test);
+        tests.retain(|index| newest.hooks.get(*index).is_some_and(&which));
+        let goes_on = matches!(next_test(&newest, &tests), Step::Look(_));
+        if let (false, Some(first)) = (goes_on, tests.first()) {
+            self.rewrite(history, revision, |record| {
+                forget(record, &tests);
+                start(record, Event::Test, *first, Timestamp::now());
+            })
+            .await?;
+        }
+        match self.run_tests(history, revision, &tests, owner, !goes_on).await {
+            Ok(()) => {}
+            Err(error @ Error::Hook { .. }) => {
+                let record = self
+                    .rewrite(history, revision, |record| give_up(record, Timestamp::now()))
+                    .await?;
+                self.clear_failed(&record, Event::Test).await;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        let release = history.newest().cloned().unwrap_or(newest);
+        Ok(Tested { release, ran: tests.len() })
+    }
+
+    async fn run_tests(
+        &self,
+        history: &mut History,
+        revision: u32,
+        tests: &[usize],
+        owner: Option<&Owner>,
+        mut begun: bool,
+    ) -> Result<(), Error> {
+        loop {
+            let Some(record) = history.revision(revision).cloned() else { return Ok(()) };
+            match next_test(&record, tests) {
+                Step::Look(index) => {
+                    self.attend(history, &record, (Event::Test, index), owner, begun).await?;
+                }
+                Step::Start(index) => {
+                    self.rewrite(history, revision, |record| {
+                        start(record, Event::Test, index, Timestamp::now());
+                    })
+                    .await?;
+                }
+                Step::Clear(which) => return self.clear(&record, Event::Test, &which).await,
+                Step::Nothing => return Ok(()),
+            }
+            begun = true;
+        }
+    }
+}

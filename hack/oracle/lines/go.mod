@@ -1,0 +1,3 @@
+module catamaran.local/oracle/lines
+
+go 1.26.0
