@@ -14,7 +14,7 @@ const COST: u32 = 10;
 const HASHED: u32 = 150;
 const DERIVED: u32 = 250;
 /// What deriving one needs for a moment, in bytes: 128 * r * N of scrypt.
-const DERIVING_BYTES: usize = 128 * 8 << 15;
+const DERIVING_BYTES: usize = (128 * 8) << 15;
 
 items! {
     /// A password as bcrypt stores it.

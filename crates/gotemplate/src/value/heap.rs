@@ -60,7 +60,7 @@ const CONTAINER_COST: usize = 64;
 const NODE_COST: usize = 11 * (size_of::<Str>() + size_of::<Value>()) + 24;
 /// How many entries such a node has, but for the last one.
 const NODE_ENTRIES: usize = 7;
-/// What a key's text costs besides its bytes.
+/// What a key's text costs besides its bytes, which whoever made it has charged.
 const KEY_COST: usize = 16;
 
 /// What a map costs without the texts of its keys.
@@ -187,13 +187,11 @@ impl Heap {
 
     /// Sets a key; everyone who holds the map sees it.
     pub fn set(&mut self, map: Map, key: impl Into<Str>, value: impl Into<Value>) {
-        let key = key.into();
-        let length = key.len();
         if let Some(data) = self.maps.get_mut(map.0 as usize).filter(|data| !data.nil)
-            && data.entries.insert(key, value.into()).is_none()
+            && data.entries.insert(key.into(), value.into()).is_none()
         {
             let opens_node = data.entries.len() % NODE_ENTRIES == 1;
-            self.bytes += KEY_COST + length + if opens_node { NODE_COST } else { 0 };
+            self.bytes += KEY_COST + if opens_node { NODE_COST } else { 0 };
         }
     }
 
@@ -214,7 +212,7 @@ impl Heap {
         copy
     }
 
-    /// Bytes that maps and lists take, by an estimate; strings other than keys are not in it.
+    /// Bytes that maps and lists take, by an estimate; strings are not in it.
     pub fn allocated(&self) -> usize {
         self.bytes
     }
