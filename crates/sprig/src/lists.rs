@@ -192,7 +192,9 @@ fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     let last = if last == 0 { size } else { last };
     let size = match usize::try_from(size) {
         Ok(size) => size,
-        Err(_) if count == 1.0 => usize::try_from(last).map_err(|_| out_of_range())?,
+        Err(_) if count.total_cmp(&1.0).is_eq() => {
+            usize::try_from(last).map_err(|_| out_of_range())?
+        }
         Err(_) => return Err(out_of_range()),
     };
     let mut pieces = Vec::new();

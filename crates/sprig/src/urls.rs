@@ -180,13 +180,12 @@ fn check_characters(host: &str) -> Result<(), String> {
                     return Err(format!("invalid URL escape {escape:?}"));
                 }
             }
-            byte if byte.is_ascii() && !byte.is_ascii_alphanumeric() => {
-                if !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) {
-                    return Err(format!(
-                        "invalid character {:?} in host name",
-                        char::from(byte).to_string()
-                    ));
-                }
+            byte if byte.is_ascii()
+                && !byte.is_ascii_alphanumeric()
+                && !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) =>
+            {
+                let character = char::from(byte).to_string();
+                return Err(format!("invalid character {character:?} in host name"));
             }
             _ => {}
         }

@@ -180,7 +180,10 @@ fn block(dice: &mut Dice, indent: usize, depth: usize) -> String {
                 ));
             }
             7 => {
-                text.push_str(&format!("{pad}# comment\n{pad}{key}: {} # trailing\n", scalar(dice)))
+                text.push_str(&format!(
+                    "{pad}# comment\n{pad}{key}: {} # trailing\n",
+                    scalar(dice)
+                ));
             }
             8 if dice.chance(30) => text.push_str(&format!("{pad} {key}: bad indent\n")),
             9 if dice.chance(30) => text.push_str(&format!("{pad}{key} no colon\n")),

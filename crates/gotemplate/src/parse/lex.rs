@@ -388,7 +388,7 @@ fn trim_end(text: &[u8]) -> &[u8] {
 }
 
 pub(crate) fn count_newlines(text: &[u8]) -> usize {
-    text.iter().filter(|byte| **byte == b'\n').count()
+    memchr::memchr_iter(b'\n', text).count()
 }
 
 fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {

@@ -1,5 +1,7 @@
 //! Reading a time in a layout.
 
+use std::fmt::Write as _;
+
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
@@ -35,7 +37,8 @@ fn quote(text: &str) -> String {
         match byte {
             b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
             b' '..0x80 => quoted.push(char::from(byte)),
-            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+            // Writing to a string cannot fail.
+            _ => drop(write!(quoted, "\\x{byte:02x}")),
         }
     }
     quoted.push('"');
