@@ -32,6 +32,10 @@ fuzz_target!(|text: &str| {
     for (path, told) in told {
         // A prefix that comes twice is replaced by its last one.
         let [told] = told[..] else { return };
+        // Several words are this key: `n`, `off`.
+        if path.iter().any(|key| matches!(*key, "true" | "false")) {
+            continue;
+        }
         // Keys such as `yes` and `1.0` are spelled anew.
         let Some(there) = path.iter().try_fold(&value, |value, key| value.get(key)) else {
             assert!(path.iter().any(|key| key.len() < 6 || !is_word(key)), "{path:?}: {text:?}");
