@@ -6,6 +6,7 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's helpers")]
+#![allow(clippy::too_many_lines, clippy::items_after_statements, reason = "tables of cases")]
 
 #[path = "hostile/archives.rs"]
 mod archives;
