@@ -254,6 +254,15 @@ const BASE_API_VERSION: &str = "field chartBase.apiVersion";
 pub(crate) const NO_CHART_YAML: &str = "Chart.yaml file is missing";
 
 impl LoadError {
+    /// The text where a chart is only looked at ([`crate::Chart::inspect`]): there Helm 4, too, reads
+    /// Chart.yaml at once.
+    pub fn text_of_look(&self, profile: Profile) -> String {
+        match (self, profile) {
+            (Self::File { file, .. }, Profile::Helm43) if file == "Chart.yaml" => self.to_string(),
+            _ => self.text(profile),
+        }
+    }
+
     /// The text as the Helm of a profile has it.
     pub fn text(&self, profile: Profile) -> String {
         match (self, profile) {

@@ -7,6 +7,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's helpers")]
 #![allow(clippy::too_many_lines, clippy::items_after_statements, reason = "tables of cases")]
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::needless_for_each,
+    reason = "read as what they make"
+)]
 
 #[path = "hostile/archives.rs"]
 mod archives;
@@ -27,64 +33,64 @@ mod yaml;
 
 use case::Case;
 
-fn all(cases: Vec<Case>) {
+fn all(cases: &[Case]) {
     let faults: Vec<String> = cases.iter().filter_map(|case| runner::run(case).err()).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
 fn templates_that_go_on_for_ever() {
-    all(templates::endless());
+    all(&templates::endless());
 }
 
 #[test]
 fn templates_that_make_too_much() {
-    all(templates::growing());
+    all(&templates::growing());
 }
 
 #[test]
 fn values_that_contain_themselves() {
-    all(templates::knots());
+    all(&templates::knots());
 }
 
 #[test]
 fn functions_that_are_asked_for_too_much() {
-    all(templates::functions());
+    all(&templates::functions());
 }
 
 #[test]
 fn sources_that_nest_too_deep() {
-    all(templates::nested());
+    all(&templates::nested());
 }
 
 #[test]
 fn numbers_and_dates_that_are_too_large() {
-    all(templates::numbers());
+    all(&templates::numbers());
 }
 
 #[test]
 fn yaml_that_explodes() {
-    all(yaml::cases());
+    all(&yaml::cases());
 }
 
 #[test]
 fn schemas_without_end() {
-    all(schemas::cases());
+    all(&schemas::cases());
 }
 
 #[test]
 fn metadata_that_lies() {
-    all(metadata::cases());
+    all(&metadata::cases());
 }
 
 #[test]
 fn archives_that_explode_or_escape() {
-    all(archives::cases());
+    all(&archives::cases());
 }
 
 #[test]
 fn folders_with_more_than_files() {
-    all(folders::cases());
+    all(&folders::cases());
 }
 
 /// Not a test: what [`runner::run`] starts in a process of its own.

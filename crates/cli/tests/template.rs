@@ -171,43 +171,6 @@ fn flags_do_as_in_helm() {
     }
 }
 
-/// What `catamaran` says of a chart of one template and some values.
-fn said(template: &str, values: &str, arguments: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in [
-        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
-        ("c/values.yaml", "a: text\n"),
-        ("c/templates/a.yaml", template),
-        ("values.yaml", values),
-    ] {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    Command::new(env!("CARGO_BIN_EXE_catamaran"))
-        .args(["template", "demo", "c", "-f", "values.yaml"])
-        .args(arguments)
-        .current_dir(folder.path())
-        .output()
-        .unwrap()
-}
-
-#[test]
-fn debug_prints_no_more() {
-    let [plain, debug] = [&[][..], &["--debug"]].map(|more| said("a: [\n", "", more));
-    assert_eq!(plain.status.code(), Some(1));
-    assert_eq!((debug.status.code(), &debug.stderr), (Some(1), &plain.stderr));
-    assert!(debug.stdout.is_empty());
-}
-
-#[test]
-fn warnings_are_told() {
-    let output = said("a: 1\n", "a: {b: 1}\n", &[]);
-    assert!(output.status.success());
-    let warnings = String::from_utf8_lossy(&output.stderr);
-    assert!(warnings.contains("WARN"), "{warnings}");
-}
-
 #[test]
 fn what_is_not_done_yet_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -144,9 +144,10 @@ impl Worker<'_> {
 
     fn found(&mut self, number: u64, kind: &'static str, difference: Difference) -> Result<()> {
         // Successes that differ have nothing else to be told apart by.
-        let signature = match difference.theirs.is_success() && difference.ours.is_success() {
-            true => format!("success of {kind}"),
-            false => difference.signature(),
+        let signature = if difference.theirs.is_success() && difference.ours.is_success() {
+            format!("success of {kind}")
+        } else {
+            difference.signature()
         };
         if let Some(known) = self.findings.get_mut(&signature) {
             known.count += 1;

@@ -15,7 +15,7 @@ pub(super) fn check(
     let chart = match chart {
         Ok(chart) => chart,
         Err(error) => {
-            let text = format!("unable to load chart\n\t{}", error.text(profile));
+            let text = format!("unable to load chart\n\t{}", error.text_of_look(profile));
             report.check(Severity::Error, "", Err(text));
             return;
         }

@@ -40,7 +40,7 @@ pub(super) fn check(
     let chart = match chart {
         Ok(chart) => chart,
         Err(error) => {
-            report.check(Severity::Error, FOLDER, Err(error.text(options.profile)));
+            report.check(Severity::Error, FOLDER, Err(error.text_of_look(options.profile)));
             return;
         }
     };

@@ -19,9 +19,11 @@ pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, L
         }
         Err(error) => return Err(error),
     };
-    let mut walk = Walk { rules: rules.with_defaults(), account, files: Vec::new(), work: 0 };
+    let mut walk = Walk { rules: rules.with_defaults(), account, found: Vec::new(), work: 0 };
     walk.folder(root, "", 0)?;
-    Ok(walk.files)
+    // Only now: what is too much in all is known before any of it is read.
+    let found = std::mem::take(&mut walk.found);
+    found.into_iter().map(|(path, name, size)| walk.read(&path, name, size)).collect()
 }
 
 /// The largest `.helmignore`: every line is held against every file.
@@ -50,7 +52,8 @@ fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {
 struct Walk<'a> {
     rules: Rules,
     account: &'a mut Account,
-    files: Vec<RawFile>,
+    /// Files with their names in the chart and their sizes.
+    found: Vec<(PathBuf, String, u64)>,
     work: u64,
 }
 
@@ -96,14 +99,18 @@ impl Walk<'_> {
             return Err(LoadError::Irregular(path.clone()));
         }
         self.account.charge(&name, found.len())?;
+        self.found.push((path.clone(), name, found.len()));
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path, name: String, size: u64) -> Result<RawFile, LoadError> {
         let data = read_file(path, MAX_FILE_BYTES)?;
-        let beyond = (data.len() as u64).saturating_sub(found.len());
+        let beyond = (data.len() as u64).saturating_sub(size);
         if beyond > 0 {
             self.account.charge(&name, beyond)?;
         }
         self.account.give(data.len() as u64);
-        self.files.push(RawFile::new(name, data));
-        Ok(())
+        Ok(RawFile::new(name, data))
     }
 }
 

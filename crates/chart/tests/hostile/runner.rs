@@ -18,7 +18,7 @@ const PLACE: &str = "CATAMARAN_HOSTILE_CHART";
 /// What a hostile chart may take more than an innocent one, in KiB.
 const EXTRA: i64 = 64 << 10;
 /// When a child is given up. Generous: the machine may be busy with other things.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Runs a case; the error tells what is wrong.
 pub fn run(case: &Case) -> Result<(), String> {
@@ -162,7 +162,7 @@ pub fn child() {
 fn render(chart: &Path) -> String {
     let chart = match Chart::load(chart) {
         Ok(chart) => chart,
-        Err(error) => return format!("error {}", error.text(Profile::Helm43)),
+        Err(error) => return format!("error {error}"),
     };
     let compiled = chart.compile();
     let release =

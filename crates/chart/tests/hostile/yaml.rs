@@ -42,7 +42,7 @@ pub fn cases() -> Vec<Case> {
         template("copies in a manifest", copies(), ALIASES),
         template(
             "a billion laughs for fromYaml",
-            format!("{{{{ $x := fromYaml {:?} }}}}a: {{{{ $x.Error }}}}", laughs()),
+            format!("{{{{ $x := fromYaml {:?} }}}}a: {{{{ $x.Error | quote }}}}", laughs()),
             End::Prints("excessive aliasing"),
         ),
         values("an alias of itself", "a: &a [*a]".into(), End::Error("contains itself")),

@@ -135,8 +135,10 @@ fn show(part: Part, common: &Common, jsonpath: Option<&str>, out: &mut impl Writ
     let path = common.source.locate(&finder, place)?;
     // Helm's own loader, which says what is wrong with an archive in Helm 4 as well.
     let chart = Chart::inspect(&path).map_err(|error| match error {
-        error @ catamaran_chart::LoadError::Archive(_) => anyhow!(error.text(Profile::Helm318)),
-        error => anyhow!(error.text(profile)),
+        error @ catamaran_chart::LoadError::Archive(_) => {
+            anyhow!(error.text_of_look(Profile::Helm318))
+        }
+        error => anyhow!(error.text_of_look(profile)),
     })?;
     let mut text = Vec::new();
     if part.has(Part::Chart) {

@@ -189,7 +189,7 @@ fn block(dice: &mut Dice, indent: usize, depth: usize) -> String {
             9 if dice.chance(30) => text.push_str(&format!("{pad}{key} no colon\n")),
             10 if dice.chance(30) => text.push_str(&format!("\t{key}: tab\n")),
             11 => {
-                text.push_str(&format!("{pad}{key}: {}\n{pad}  {}\n", scalar(dice), scalar(dice)))
+                text.push_str(&format!("{pad}{key}: {}\n{pad}  {}\n", scalar(dice), scalar(dice)));
             }
             _ => text.push_str(&format!("{pad}{key}: {}\n", scalar(dice))),
         }
