@@ -11,6 +11,7 @@ WORKDIR /src
 # mount would do the same, but only where there is BuildKit.)
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
+COPY benches benches
 RUN mkdir src && echo 'fn main() {}' > src/main.rs && \
     cargo build --release --locked --bin memcached-operator && \
     rm -r src
