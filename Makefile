@@ -22,6 +22,12 @@ delete-timeout ?= 2m
 CARGO ?= cargo
 # Which tests: make test TESTARGS='-p catamaran-chart coalesce'
 TESTARGS ?= --workspace --no-fail-fast
+# How many generated cases `make conformance` compares with the real Helm, what
+# they follow from (empty: another seed each time), and folders of charts of
+# your own to compare as well.
+CASES ?= 20000
+SEED ?=
+CHARTS ?=
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -38,6 +44,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+CONFORMANCE := $(DEBUG_DIR)/conformance
 # A cluster that lives as long as the command behind the dashes.
 LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 # The same with a real node, and the images for it.
@@ -138,6 +145,16 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+.PHONY: conformance
+conformance: ## Compare with the real Helm: fixtures, generated cases, charts. CASES=20000 SEED=7 CHARTS='dir ...'
+	$(CARGO) build --package catamaran-cli --package catamaran-conformance
+	@tools=$$(hack/tools.sh --oracle env) && eval "$$tools" && export CATAMARAN_TOOLS && \
+		seed=$(or $(SEED),$$RANDOM) && status=0 && set -x && \
+		$(CONFORMANCE) fixtures || status=1; \
+		$(CONFORMANCE) generate --cases $(CASES) --seed $$seed --report $(CONFORMANCE).json || status=1; \
+		$(if $(CHARTS),$(CONFORMANCE) charts $(CHARTS) || status=1;) \
+		exit $$status
 
 .PHONY: e2e
 e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).

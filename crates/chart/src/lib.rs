@@ -28,6 +28,7 @@ pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use manifest::{Hook, Manifest, Rendered};
 pub use profile::Profile;
 pub use render::{
-    ApiVersions, Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups, ReleaseFacts, RenderInput,
+    ApiVersions, Budget, Capabilities, CompiledChart, KubeVersion, LookupKey, Lookups,
+    ReleaseFacts, RenderInput,
 };
 pub use values::coalesce;

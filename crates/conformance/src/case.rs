@@ -103,7 +103,9 @@ impl Case {
             files: files.collect(),
             values: &self.values,
             set: lines(|line| if let SetLine::Typed(text) = line { Some(text) } else { None }),
-            set_string: lines(|line| if let SetLine::Text(text) = line { Some(text) } else { None }),
+            set_string: lines(
+                |line| if let SetLine::Text(text) = line { Some(text) } else { None },
+            ),
             set_json: lines(|line| if let SetLine::Json(text) = line { Some(text) } else { None }),
             set_literal: lines(
                 |line| if let SetLine::Literal(text) = line { Some(text) } else { None },

@@ -1,12 +1,14 @@
 //! `conformance`: proof against the real Helm.
 
 mod case;
+mod charts;
 mod compare;
 mod dice;
 mod generate;
 mod oracle;
 mod ours;
 mod outcome;
+mod programs;
 mod report;
 mod run;
 mod shrink;
@@ -28,7 +30,7 @@ use run::{Finding, Plan};
 #[command(name = "conformance", version, max_term_width = 100)]
 struct Arguments {
     /// The folder of the pinned tools: what `hack/tools.sh --oracle path` prints
-    #[arg(long, env = "CATAMARAN_TOOLS", global = true, default_value = "")]
+    #[arg(long, env = "CATAMARAN_TOOLS", global = true, default_value = ".")]
     tools: PathBuf,
     #[command(subcommand)]
     command: Commands,
@@ -36,8 +38,37 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Commands {
+    /// The fixture charts of `crates/chart`, by the helm commands
+    Fixtures {
+        /// Where they are
+        #[arg(long, default_value = "crates/chart/tests/fixtures", value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Only those with this in their name
+        #[arg(default_value = "")]
+        only: String,
+        #[command(flatten)]
+        commands: Programs,
+    },
+    /// Charts of yours, by the helm commands: as they are, and with each of their ci/*.yaml
+    Charts {
+        /// Charts, .tgz files, or folders of these
+        #[arg(required = true)]
+        places: Vec<PathBuf>,
+        #[command(flatten)]
+        commands: Programs,
+    },
     /// Generated templates, values and charts, by Helm's own library in a process beside
     Generate(GenerateArgs),
+}
+
+#[derive(Args)]
+struct Programs {
+    /// Our command [default: the one built beside this program]
+    #[arg(long, value_name = "FILE")]
+    catamaran: Option<PathBuf>,
+    /// How many at once
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
 }
 
 #[derive(Args)]
@@ -68,6 +99,11 @@ struct GenerateArgs {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
+        Commands::Fixtures { folder, only, commands } => charts::fixtures(folder, only)
+            .and_then(|calls| on_disk(&arguments.tools, commands, &calls)),
+        Commands::Charts { places, commands } => {
+            charts::charts(places).and_then(|calls| on_disk(&arguments.tools, commands, &calls))
+        }
         Commands::Generate(args) => generate(&arguments.tools, args),
     };
     match result {
@@ -79,6 +115,14 @@ fn main() -> ExitCode {
         }
     }
 }
+
+fn on_disk(tools: &Path, commands: &Programs, calls: &[charts::Call]) -> Result<bool> {
+    let programs = programs::Programs::new(tools, commands.catamaran.as_deref())?;
+    charts::compare(&programs, calls, commands.workers)
+}
+
+/// From as many cases on, a function that was not compared is a failure.
+const COMPLETE: u64 = 20_000;
 
 fn generate(tools: &Path, args: &GenerateArgs) -> Result<bool> {
     let cases = args.only.map_or(0..args.cases, |number| number..number + 1);
@@ -98,13 +142,19 @@ fn generate(tools: &Path, args: &GenerateArgs) -> Result<bool> {
         }
     }
     println!("{}", report.table());
-    let unseen = if args.only.is_some() { Vec::new() } else { report.unseen() };
+    // A short run cannot reach everything.
+    let unseen = if report.cases < COMPLETE { Vec::new() } else { report.unseen() };
     for line in &unseen {
         println!("NOT COMPARED {line}");
     }
     println!(
         "{} cases of seed {} in {:.0?}: {} different, {} that Helm did not survive, {} succeeded on both sides",
-        report.cases, args.seed, started.elapsed(), report.different, report.crashed, report.succeeded
+        report.cases,
+        args.seed,
+        started.elapsed(),
+        report.different,
+        report.crashed,
+        report.succeeded
     );
     if let Some(file) = &args.report {
         fs::write(file, serde_json::to_string_pretty(&report)?)?;
@@ -118,9 +168,13 @@ fn show(finding: &Finding, seed: u64) {
         Profile::Helm43 => "4.3",
         Profile::Helm318 => "3.18",
     };
-    println!("==== case {number} of seed {seed} ({kind}, {profile}), and {} more like it", count - 1);
+    println!(
+        "==== case {number} of seed {seed} ({kind}, {profile}), and {} more like it",
+        count - 1
+    );
     for file in &difference.case.files {
-        let is_plain = file.name == "Chart.yaml" && file.data.starts_with(b"apiVersion: v2\nname: c\nv");
+        let is_plain =
+            file.name == "Chart.yaml" && file.data.starts_with(b"apiVersion: v2\nname: c\nv");
         if !is_plain {
             println!("--- {}\n{}", file.name, String::from_utf8_lossy(&file.data));
         }

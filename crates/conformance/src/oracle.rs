@@ -121,7 +121,9 @@ fn start(program: &Path) -> Result<Running> {
         // Two workers share the machine's cores already.
         .env("GOMAXPROCS", "1")
         .spawn()
-        .with_context(|| format!("cannot start {}: see hack/tools.sh --oracle", program.display()))?;
+        .with_context(|| {
+            format!("cannot start {}: see hack/tools.sh --oracle", program.display())
+        })?;
     let input = child.stdin.take().context("no standard input")?;
     let output = child.stdout.take().context("no standard output")?;
     let (sender, answers) = channel();

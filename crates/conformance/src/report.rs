@@ -136,7 +136,10 @@ impl Report {
 
     /// For people.
     pub fn table(&self) -> String {
-        let mut text = format!("{:<24} {:>7} {:>7}  by type of argument (successes/errors)\n", "function", "success", "error");
+        let mut text = format!(
+            "{:<24} {:>7} {:>7}  by type of argument (successes/errors)\n",
+            "function", "success", "error"
+        );
         for (name, row) in &self.functions {
             let types: Vec<_> = row
                 .by_type

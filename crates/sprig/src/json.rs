@@ -2,7 +2,7 @@
 
 use std::io;
 
-use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
+use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Type, Value};
 use catamaran_yaml::json_float;
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -52,7 +52,7 @@ fn written(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool, must: bool)
 fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec<u8>, FuncError> {
     charge_walk(ctx, value)?;
     let mut out = Vec::new();
-    let view = ctx.heap.view(value);
+    let view = ctx.heap.view(value).marking(NO_UTF8);
     let written = if pretty {
         let inner = PrettyFormatter::new();
         view.serialize(&mut Serializer::with_formatter(&mut out, GoFormatter { inner, escape }))
@@ -78,6 +78,9 @@ pub(crate) fn charge_walk(ctx: &mut Ctx, value: &Value) -> Result<(), FuncError>
                 let text = ctx.print(&value)?;
                 return Err(FuncError::new(format!("json: unsupported value: {text}")));
             }
+            Value::Object(object) if object.go_type().underlying == Type::Complex128 => {
+                return Err(FuncError::new("json: unsupported type: complex128"));
+            }
             Value::String(text) => ctx.meter.charge_bytes(text.len())?,
             Value::Bytes(data) => ctx.meter.charge_bytes(data.len())?,
             Value::List(list) => {
@@ -92,6 +95,9 @@ pub(crate) fn charge_walk(ctx: &mut Ctx, value: &Value) -> Result<(), FuncError>
     }
     Ok(())
 }
+
+/// Stands for a byte that is no UTF-8 until it is written as `\ufffd`; no character of its own.
+const NO_UTF8: char = '\u{ffffe}';
 
 /// Go's JSON on top of another layout: its floats, its escapes.
 struct GoFormatter<F> {
@@ -111,12 +117,14 @@ impl<F: Formatter> Formatter for GoFormatter<F> {
     ) -> io::Result<()> {
         let mut last = 0;
         for (at, c) in fragment.char_indices() {
-            let special = matches!(c, '\u{2028}' | '\u{2029}')
+            let special = matches!(c, '\u{2028}' | '\u{2029}' | NO_UTF8)
                 || (self.escape && matches!(c, '<' | '>' | '&'));
             if special {
+                let length = c.len_utf8();
                 writer.write_all(fragment.get(last..at).unwrap_or_default().as_bytes())?;
+                let c = if c == NO_UTF8 { char::REPLACEMENT_CHARACTER } else { c };
                 write!(writer, "\\u{:04x}", u32::from(c))?;
-                last = at + c.len_utf8();
+                last = at + length;
             }
         }
         writer.write_all(fragment.get(last..).unwrap_or_default().as_bytes())

@@ -22,8 +22,14 @@ const WORD: &str = "0-9A-Za-z_";
 
 /// The same expression for the `regex` crate; the error is Go's text.
 pub(crate) fn translate(pattern: &str) -> Result<String, String> {
-    Translator { pattern, chars: pattern.chars().peekable(), out: String::new(), names: Vec::new(), repeated: None }
-        .run()
+    Translator {
+        pattern,
+        chars: pattern.chars().peekable(),
+        out: String::new(),
+        names: Vec::new(),
+        repeated: None,
+    }
+    .run()
 }
 
 struct Translator<'p> {

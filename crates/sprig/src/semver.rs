@@ -73,7 +73,11 @@ impl SemverError {
             (Edition::Helm3, Self::Constraint(what)) => format!("improper constraint: {what}"),
             (Edition::Helm3, Self::Invalid) => "Invalid Semantic Version".to_owned(),
             (Edition::Helm3, Self::NumberTooLarge(_) | Self::LeadingZero) => {
-                format!("{}{}", text.get(..1).unwrap_or_default().to_uppercase(), text.get(1..).unwrap_or_default())
+                format!(
+                    "{}{}",
+                    text.get(..1).unwrap_or_default().to_uppercase(),
+                    text.get(1..).unwrap_or_default()
+                )
             }
             (Edition::Helm3, _) => text,
         }
@@ -335,8 +339,7 @@ impl Constraint {
             return self.check(version);
         }
         let allows = |condition: &Condition| {
-            let exact =
-                condition.operator == Operator::NotEqual && condition.open == Open::Nothing;
+            let exact = condition.operator == Operator::NotEqual && condition.open == Open::Nothing;
             version.prerelease.is_empty() || !condition.version.prerelease.is_empty() || exact
         };
         self.groups.iter().any(|group| {
@@ -519,25 +522,25 @@ static POINTER: [Method; 21] = {
 
 const fn of_pointers() -> [Method; 7] {
     [
-    Method::new("Original", &[], |_, this, _| with(this, |v| v.original.as_str().into())),
-    Method::new("Compare", &OTHER, |_, this, args| {
-        order(this, args).map(|order| Value::Int(order as i64))
-    }),
-    Method::new("Equal", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_eq().into())
-    }),
-    Method::new("LessThan", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_lt().into())
-    }),
-    Method::new("LessThanEqual", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_le().into())
-    }),
-    Method::new("GreaterThan", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_gt().into())
-    }),
-    Method::new("GreaterThanEqual", &OTHER, |_, this, args| {
-        order(this, args).map(|order| order.is_ge().into())
-    }),
+        Method::new("Original", &[], |_, this, _| with(this, |v| v.original.as_str().into())),
+        Method::new("Compare", &OTHER, |_, this, args| {
+            order(this, args).map(|order| Value::Int(order as i64))
+        }),
+        Method::new("Equal", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_eq().into())
+        }),
+        Method::new("LessThan", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_lt().into())
+        }),
+        Method::new("LessThanEqual", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_le().into())
+        }),
+        Method::new("GreaterThan", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_gt().into())
+        }),
+        Method::new("GreaterThanEqual", &OTHER, |_, this, args| {
+            order(this, args).map(|order| order.is_ge().into())
+        }),
     ]
 }
 
@@ -567,13 +570,16 @@ fn changed(this: &Value, part: &str, text: &str) -> Result<Value, FuncError> {
     if !sound {
         return Err(FuncError::new(format!("invalid {part} string")));
     }
-    let zero = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
+    let zero = |part: &str| {
+        part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit())
+    };
     if part == "prerelease" && text.split('.').any(zero) {
         return Err(FuncError::new(SemverError::LeadingZero.to_string()));
     }
     with(this, |version| {
         let mut version = version.clone();
-        let field = if part == "prerelease" { &mut version.prerelease } else { &mut version.metadata };
+        let field =
+            if part == "prerelease" { &mut version.prerelease } else { &mut version.metadata };
         text.clone_into(field);
         let prefix = if version.original.starts_with('v') { "v" } else { "" };
         version.original = format!("{prefix}{version}");
@@ -631,6 +637,24 @@ impl Object for Version {
 
     fn text(&self) -> Option<String> {
         Some(self.to_string())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let Self { major, minor, patch, prerelease, metadata, original } = self;
+        vec![
+            ("major", Value::Uint64(*major)),
+            ("minor", Value::Uint64(*minor)),
+            ("patch", Value::Uint64(*patch)),
+            ("pre", prerelease.as_str().into()),
+            ("metadata", metadata.as_str().into()),
+            ("original", original.as_str().into()),
+        ]
+    }
+
+    fn exported(&self) -> Option<Value> {
+        let [prerelease, metadata, original] = [const { String::new() }; 3];
+        let nothing = Self { major: 0, minor: 0, patch: 0, prerelease, metadata, original };
+        Some(Value::object(nothing))
     }
 
     fn plain(&self) -> Option<Value> {

@@ -112,7 +112,8 @@ fn check_host(scheme: &str, host: &str) -> Result<(), String> {
                 return Err("invalid IP-literal".into());
             }
             if address.parse::<std::net::Ipv6Addr>().is_err() {
-                let whole = zone.map_or_else(|| address.to_owned(), |zone| format!("{address}%{zone}"));
+                let whole =
+                    zone.map_or_else(|| address.to_owned(), |zone| format!("{address}%{zone}"));
                 return Err(format!("invalid host: ParseAddr({whole:?}): unable to parse IP"));
             }
             return Ok(());
@@ -142,14 +143,18 @@ fn check_characters(host: &str) -> Result<(), String> {
         match byte {
             b'%' => {
                 let escape = host.get(at..at + 3).unwrap_or_default();
-                let high = escape.as_bytes().get(1).is_some_and(|digit| matches!(digit, b'0'..=b'7'));
+                let high =
+                    escape.as_bytes().get(1).is_some_and(|digit| matches!(digit, b'0'..=b'7'));
                 if high && escape != "%25" && u8::from_str_radix(&escape[1..], 16).is_ok() {
                     return Err(format!("invalid URL escape {escape:?}"));
                 }
             }
             byte if byte.is_ascii() && !byte.is_ascii_alphanumeric() => {
                 if !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) {
-                    return Err(format!("invalid character {:?} in host name", char::from(byte).to_string()));
+                    return Err(format!(
+                        "invalid character {:?} in host name",
+                        char::from(byte).to_string()
+                    ));
                 }
             }
             _ => {}

@@ -27,6 +27,16 @@ struct Struct {
     text: Option<String>,
     /// By the names of its JSON tags; `None` = by the names of its fields.
     plain: Option<Value>,
+    /// Its fields as it prints them, if those are others: unexported ones, embedded structs.
+    printed: Option<Vec<(&'static str, Value)>>,
+    /// What functions get of it.
+    by_value: Option<Value>,
+}
+
+impl Struct {
+    fn new(ty: &'static NamedType, fields: Vec<(&'static str, Value)>) -> Self {
+        Self { ty, fields, text: None, plain: None, printed: None, by_value: None }
+    }
 }
 
 impl Object for Struct {
@@ -43,7 +53,21 @@ impl Object for Struct {
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
-        self.fields.clone()
+        self.printed.clone().unwrap_or_else(|| self.fields.clone())
+    }
+
+    fn by_value(&self) -> Option<Value> {
+        self.by_value.clone()
+    }
+
+    fn exported(&self) -> Option<Value> {
+        let blank = |(name, value): &(&'static str, Value)| {
+            let exported = name.starts_with(|c: char| c.is_uppercase());
+            (*name, if exported { value.clone() } else { "".into() })
+        };
+        let printed = self.printed.as_ref()?.iter().map(blank).collect();
+        let (fields, plain) = (self.fields.clone(), self.plain.clone());
+        Some(Value::object(Self { plain, printed: Some(printed), ..Self::new(self.ty, fields) }))
     }
 
     fn plain(&self) -> Option<Value> {
@@ -71,6 +95,8 @@ static CHART: NamedType = NamedType {
     underlying: Type::Struct,
     methods: &[],
 };
+static METADATA: NamedType =
+    NamedType { name: "chart.Metadata", underlying: Type::Struct, methods: &[] };
 static MAINTAINER: NamedType =
     NamedType { name: "*chart.Maintainer", underlying: Type::Pointer, methods: &[] };
 static DEPENDENCY: NamedType =
@@ -81,8 +107,13 @@ type Field = (&'static str, &'static str, Value);
 
 fn chart_struct(heap: &mut Heap, node: &Node<'_>, is_root: bool) -> Value {
     let mut fields = metadata_fields(heap, node, Profile::Helm318);
-    fields.push(("IsRoot", "IsRoot", Value::Bool(is_root)));
-    struct_of(heap, &CHART, fields)
+    let metadata = fields.iter().map(|(name, _, value)| (*name, value.clone())).collect();
+    let metadata = Value::object(Struct::new(&METADATA, metadata));
+    let is_root = Value::Bool(is_root);
+    fields.push(("IsRoot", "IsRoot", is_root.clone()));
+    let mut chart = struct_of(heap, &CHART, fields);
+    chart.printed = Some(vec![("Metadata", metadata), ("IsRoot", is_root)]);
+    Value::object(chart)
 }
 
 fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Field> {
@@ -128,7 +159,7 @@ fn maintainer(heap: &mut Heap, maintainer: &Maintainer, profile: Profile) -> Val
         ("URL", "url", Value::from(url.as_str())),
     ];
     match profile {
-        Profile::Helm318 => struct_of(heap, &MAINTAINER, fields),
+        Profile::Helm318 => Value::object(struct_of(heap, &MAINTAINER, fields)),
         Profile::Helm43 => map_of(heap, &fields),
     }
 }
@@ -150,7 +181,7 @@ fn dependency(heap: &mut Heap, dependency: &Dependency, profile: Profile) -> Val
         ("Alias", "alias", Value::from(dependency.alias.as_str())),
     ];
     match profile {
-        Profile::Helm318 => struct_of(heap, &DEPENDENCY, fields),
+        Profile::Helm318 => Value::object(struct_of(heap, &DEPENDENCY, fields)),
         Profile::Helm43 => map_of(heap, &fields),
     }
 }
@@ -178,17 +209,16 @@ fn map_of(heap: &mut Heap, fields: &[Field]) -> Value {
 }
 
 /// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
-fn struct_of(heap: &mut Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
-    let plain = heap.new_map();
+fn struct_of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Struct {
     let is_dependency = ty.name == DEPENDENCY.name;
-    for (_, tag, value) in &fields {
+    let tagged = fields.iter().filter(|(_, tag, value)| {
         let stays = is_dependency && matches!(*tag, "name" | "repository") || *tag == "IsRoot";
-        if stays || heap.truth(value) {
-            heap.set(plain, *tag, value.clone());
-        }
-    }
+        stays || heap.truth(value)
+    });
+    let tagged = tagged.map(|(_, tag, value)| (*tag, value.clone())).collect();
     let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
-    Value::object(Struct { ty, fields, text: None, plain: Some(Value::Map(plain)) })
+    let plain = Some(Value::object(Struct::new(ty, tagged)));
+    Struct { plain, ..Struct::new(ty, fields) }
 }
 
 // ---- .Capabilities
@@ -201,6 +231,9 @@ static KUBE_VERSION_318: NamedType =
     NamedType { name: "chartutil.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
 static KUBE_VERSION_43: NamedType =
     NamedType { name: "common.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
+/// The same without its address, and so without the methods.
+static PLAIN_VERSION_318: NamedType = NamedType { methods: &[], ..KUBE_VERSION_318 };
+static PLAIN_VERSION_43: NamedType = NamedType { methods: &[], ..KUBE_VERSION_43 };
 static API_VERSIONS_318: NamedType =
     NamedType { name: "chartutil.VersionSet", underlying: Type::STRINGS, methods: SET_METHODS };
 static API_VERSIONS_43: NamedType =
@@ -218,20 +251,28 @@ pub(super) fn capabilities(
     capabilities: &Capabilities,
     profile: Profile,
 ) -> Value {
-    let (ty, kube_ty, set_ty) = match profile {
-        Profile::Helm318 => (&CAPABILITIES_318, &KUBE_VERSION_318, &API_VERSIONS_318),
-        Profile::Helm43 => (&CAPABILITIES_43, &KUBE_VERSION_43, &API_VERSIONS_43),
+    let (ty, kube_ty, plain_ty, set_ty) = match profile {
+        Profile::Helm318 => {
+            (&CAPABILITIES_318, &KUBE_VERSION_318, &PLAIN_VERSION_318, &API_VERSIONS_318)
+        }
+        Profile::Helm43 => {
+            (&CAPABILITIES_43, &KUBE_VERSION_43, &PLAIN_VERSION_43, &API_VERSIONS_43)
+        }
     };
     let KubeVersion { version, major, minor } = &capabilities.kube_version;
+    let part = |text: &str| Value::from(text);
+    let fields = vec![("Version", part(version)), ("Major", part(major)), ("Minor", part(minor))];
+    let mut printed = fields.clone();
+    if profile == Profile::Helm43 {
+        printed.insert(1, ("normalizedVersion", part(version)));
+    }
+    let plain = Some(Value::object(Struct::new(plain_ty, fields.clone())));
+    let by_value =
+        Struct { plain, printed: Some(printed), ..Struct::new(plain_ty, fields.clone()) };
     let kube_version = Value::object(Struct {
-        ty: kube_ty,
-        fields: vec![
-            ("Version", Value::from(version.as_str())),
-            ("Major", Value::from(major.as_str())),
-            ("Minor", Value::from(minor.as_str())),
-        ],
         text: Some(version.clone()),
-        plain: None,
+        by_value: Some(Value::object(by_value)),
+        ..Struct::new(kube_ty, fields)
     });
     let set = capabilities.api_versions.iter().map(|v| Value::from(v.as_str())).collect();
     let api_versions = heap.new_list_of(Type::Named(set_ty), set);
@@ -240,7 +281,7 @@ pub(super) fn capabilities(
         ("APIVersions", Value::List(api_versions)),
         ("HelmVersion", helm_version(heap, profile)),
     ];
-    Value::object(Struct { ty, fields, text: None, plain: None })
+    Value::object(Struct::new(ty, fields))
 }
 
 fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
@@ -254,7 +295,7 @@ fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
     if profile == Profile::Helm43 {
         fields.push(("KubeClientVersion", "kube_client_version", text("v1.37")));
     }
-    struct_of(heap, &BUILD_INFO, fields)
+    Value::object(struct_of(heap, &BUILD_INFO, fields))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
@@ -272,8 +313,8 @@ fn kube_git_version(ctx: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
 fn has_version(ctx: &mut Ctx, set: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let wanted: Option<&Str> = args.first().and_then(Value::as_str);
-    let has = set.as_list().is_some_and(|list| {
-        ctx.heap.items(list).iter().any(|item| item.as_str() == wanted)
-    });
+    let has = set
+        .as_list()
+        .is_some_and(|list| ctx.heap.items(list).iter().any(|item| item.as_str() == wanted));
     Ok(Value::Bool(has))
 }

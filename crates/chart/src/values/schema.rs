@@ -179,7 +179,10 @@ fn left_out(
 
 /// Keywords behind which the name of a property or pattern stands.
 fn has_name(keyword: &str) -> bool {
-    matches!(keyword, "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions")
+    matches!(
+        keyword,
+        "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions"
+    )
 }
 
 /// How many of the steps through a schema are steps into the values.

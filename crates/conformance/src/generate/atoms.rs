@@ -431,7 +431,6 @@ const PRIVATE_KEY: &[Atom] = &[
     ("($.Files.Get \"pki/ec.pem\")", "string"),
     ("($.Files.Get \"pki/ed25519.pem\")", "string"),
     ("\"no key\"", "string"),
-    ("(genPrivateKey \"ed25519\")", "string"),
 ];
 
 /// Things with fields and methods of their own.

@@ -37,15 +37,76 @@ pub fn values(mut dice: Dice, profile: Profile) -> Case {
 
 fn set_line(dice: &mut Dice) -> SetLine {
     const LINES: &[&str] = &[
-        "a=1", "a.b=2", "a[0]=x", "a[1].b=y", "a={1,2,x}", "a={}", "a=", "a=null", "a.b=null", "a=1,b=2", "a=\\,x", "a\\.b=1",
-        "a[0][1]=z", "a=true", "b=0123", "b=1e3", "b=1.5", "key=9223372036854775807", "key=9223372036854775808", "a", "=1", "a.",
-        "a[=1", "a[x]=1", "a[-1]=1", "a={1,{2}}", "a={1", "a..b=1", "a,b", ".a=1", "a=b=c", "a[0]={1}", "a[70000]=1", "é=ü",
-        "a= spaced ", "a.b[0].c.d=1", "a={null,true,\"q\"}", "a[2]=null", "10=x", "a[0].b=1,a[1].c=2", "a=\"x\"", "a='x'", "",
-        "a[0]", "a[0]x=1", "c.d.e.f=1,c.d=2", "c=1,c.d=2", "a={a,b},a[1]=z", "a\\[0\\]=x", "a=[1]", "a=False", "a=NULL", "a=-1",
+        "a=1",
+        "a.b=2",
+        "a[0]=x",
+        "a[1].b=y",
+        "a={1,2,x}",
+        "a={}",
+        "a=",
+        "a=null",
+        "a.b=null",
+        "a=1,b=2",
+        "a=\\,x",
+        "a\\.b=1",
+        "a[0][1]=z",
+        "a=true",
+        "b=0123",
+        "b=1e3",
+        "b=1.5",
+        "key=9223372036854775807",
+        "key=9223372036854775808",
+        "a",
+        "=1",
+        "a.",
+        "a[=1",
+        "a[x]=1",
+        "a[-1]=1",
+        "a={1,{2}}",
+        "a={1",
+        "a..b=1",
+        "a,b",
+        ".a=1",
+        "a=b=c",
+        "a[0]={1}",
+        "a[70000]=1",
+        "é=ü",
+        "a= spaced ",
+        "a.b[0].c.d=1",
+        "a={null,true,\"q\"}",
+        "a[2]=null",
+        "10=x",
+        "a[0].b=1,a[1].c=2",
+        "a=\"x\"",
+        "a='x'",
+        "",
+        "a[0]",
+        "a[0]x=1",
+        "c.d.e.f=1,c.d=2",
+        "c=1,c.d=2",
+        "a={a,b},a[1]=z",
+        "a\\[0\\]=x",
+        "a=[1]",
+        "a=False",
+        "a=NULL",
+        "a=-1",
     ];
     const JSON: &[&str] = &[
-        "a=1", "a={\"b\":[1,null]}", "{\"a\":{\"b\":2}}", "a=[1,2", "a=\"x\",b=true", "a.b[1]={\"c\":1.50}", "{\"a\"", "a=", "a",
-        "a=1e3", "a=null", "{}", "[1]", "a={\"x\":1},a.y=2", "a=12345678901234567890",
+        "a=1",
+        "a={\"b\":[1,null]}",
+        "{\"a\":{\"b\":2}}",
+        "a=[1,2",
+        "a=\"x\",b=true",
+        "a.b[1]={\"c\":1.50}",
+        "{\"a\"",
+        "a=",
+        "a",
+        "a=1e3",
+        "a=null",
+        "{}",
+        "[1]",
+        "a={\"x\":1},a.y=2",
+        "a=12345678901234567890",
     ];
     match dice.below(5) {
         0 => SetLine::Json(dice.pick(JSON).into()),
@@ -76,14 +137,25 @@ pub fn whole(library: &Library, mut dice: Dice, profile: Profile) -> Case {
     }
     if dice.chance(20) {
         case.set.push(SetLine::Typed(
-            dice.pick(&["sub0.enabled=false", "tags.front=true", "global.g=7", "sub0.a=null", "sub1=null", "sub0=1"]).into(),
+            dice.pick(&[
+                "sub0.enabled=false",
+                "tags.front=true",
+                "global.g=7",
+                "sub0.a=null",
+                "sub1=null",
+                "sub0=1",
+            ])
+            .into(),
         ));
     }
     if dice.chance(12) {
         case.file("values.schema.json", schema(&mut dice));
     }
     if dice.chance(25) {
-        case.file("crds/x.yaml", "kind: CustomResourceDefinition\nmetadata:\n  name: xs.y\n---\n# more\n");
+        case.file(
+            "crds/x.yaml",
+            "kind: CustomResourceDefinition\nmetadata:\n  name: xs.y\n---\n# more\n",
+        );
         case.include_crds = dice.chance(50);
     }
     case.is_upgrade = dice.chance(20);
@@ -110,7 +182,8 @@ struct Metadata {
 
 impl Metadata {
     fn write(&mut self, dice: &mut Dice, children: usize) {
-        let version = dice.pick(&["0.1.0", "1.2.3-rc.1+b", "v2.0.0", "1.0", "1", "01.2.3", "x", "\"\""]);
+        let version =
+            dice.pick(&["0.1.0", "1.2.3-rc.1+b", "v2.0.0", "1.0", "1", "01.2.3", "x", "\"\""]);
         let version = if dice.chance(85) { "0.1.0" } else { version };
         let api = if dice.chance(92) { "v2" } else { dice.pick(&["v1", "v1", "\"\"", "2", "v2 "]) };
         self.text = format!("apiVersion: {api}\nname: {}\nversion: {version}\n", self.name);
@@ -181,18 +254,22 @@ fn dependency(dice: &mut Dice, at: usize) -> String {
 fn yaml_of_parent(dice: &mut Dice, children: usize) -> String {
     let mut text = String::from("str: top\nint: 1\nlist: [1, {a: b}]\nmap: {a: 1, b: {c: d}}\n");
     for at in 0..children {
-        text.push_str(dice.pick(&[
-            "subN:\n  a: over\n  inner:\n    deep: null\n",
-            "subN: {enabled: false}\n",
-            "subN: {enabled: true, a: {b: c}}\n",
-            "subN: {}\n",
-            "subN: null\n",
-            "subN: {a: null, inner: null}\n",
-            "subN: {list: [9], map: {x: null, new: 1}}\n",
-            "subN: 3\n",
-            "",
-            "",
-        ]).replace('N', &at.to_string()).as_str());
+        text.push_str(
+            dice.pick(&[
+                "subN:\n  a: over\n  inner:\n    deep: null\n",
+                "subN: {enabled: false}\n",
+                "subN: {enabled: true, a: {b: c}}\n",
+                "subN: {}\n",
+                "subN: null\n",
+                "subN: {a: null, inner: null}\n",
+                "subN: {list: [9], map: {x: null, new: 1}}\n",
+                "subN: 3\n",
+                "",
+                "",
+            ])
+            .replace('N', &at.to_string())
+            .as_str(),
+        );
     }
     for line in [
         "other: {a: aliased}",
@@ -221,7 +298,9 @@ fn subchart(case: &mut Case, dice: &mut Dice, library: &Library, at: usize) {
     let grandchild = dice.chance(20);
     chart.write(dice, 0);
     if grandchild && dice.chance(60) {
-        chart.text.push_str("dependencies:\n- name: leaf\n  version: \"*\"\n  condition: leaf.enabled\n");
+        chart
+            .text
+            .push_str("dependencies:\n- name: leaf\n  version: \"*\"\n  condition: leaf.enabled\n");
     }
     case.file(format!("{prefix}Chart.yaml"), chart.text);
     let mut text = String::from("a: 1\nlist: [1, 2]\nmap: {x: 1, y: {z: w}}\n");
@@ -270,7 +349,10 @@ fn fill(case: &mut Case, prefix: &str, library: &Library, dice: &mut Dice) {
         case.file(format!("{prefix}templates/{folder}{name}{extension}"), text);
     }
     if dice.chance(30) {
-        case.file(format!("{prefix}templates/NOTES.txt"), "notes of {{ .Chart.Name }} {{ .Release.Name }}\n");
+        case.file(
+            format!("{prefix}templates/NOTES.txt"),
+            "notes of {{ .Chart.Name }} {{ .Release.Name }}\n",
+        );
     }
     if dice.chance(20) {
         case.file(format!("{prefix}conf/x.txt"), "x: {{ 1 }}\n");
@@ -279,15 +361,44 @@ fn fill(case: &mut Case, prefix: &str, library: &Library, dice: &mut Dice) {
 
 fn document(dice: &mut Dice, library: &Library) -> String {
     let separator = dice.pick(&[
-        "---\n", "---\n", "\n---\n", "--- # c\n", "---   \n", "  ---\n", "----\n", "--- a: b\n", "---\n---\n", "---\r\n", "", "\n\n",
-        "# only a comment\n---\n", "x---\n", "---x: 1\n",
+        "---\n",
+        "---\n",
+        "\n---\n",
+        "--- # c\n",
+        "---   \n",
+        "  ---\n",
+        "----\n",
+        "--- a: b\n",
+        "---\n---\n",
+        "---\r\n",
+        "",
+        "\n\n",
+        "# only a comment\n---\n",
+        "x---\n",
+        "---x: 1\n",
     ]);
     let separator = if dice.chance(60) { "---\n" } else { separator };
     let kind = dice.pick(&[
-        "ConfigMap", "Secret", "Deployment", "Namespace", "Job", "Unknown", "Another", "ServiceAccount", "List", "Service", "Pod",
-        "CustomResourceDefinition", "NetworkPolicy", "StorageClass", "APIService", "IngressClass", "ClusterRoleBinding",
+        "ConfigMap",
+        "Secret",
+        "Deployment",
+        "Namespace",
+        "Job",
+        "Unknown",
+        "Another",
+        "ServiceAccount",
+        "List",
+        "Service",
+        "Pod",
+        "CustomResourceDefinition",
+        "NetworkPolicy",
+        "StorageClass",
+        "APIService",
+        "IngressClass",
+        "ClusterRoleBinding",
     ]);
-    let mut text = format!("{separator}apiVersion: v1\nkind: {kind}\nmetadata:\n  name: n{}\n", dice.below(9));
+    let mut text =
+        format!("{separator}apiVersion: v1\nkind: {kind}\nmetadata:\n  name: n{}\n", dice.below(9));
     match dice.below(12) {
         0 | 1 => text.push_str(&hook(dice)),
         2 => text.push_str("  annotations: {\"helm.sh/resource-policy\": keep}\n"),
@@ -322,7 +433,21 @@ fn document(dice: &mut Dice, library: &Library) -> String {
     match dice.below(14) {
         0 => "{{- if .Values.missing }}\nkind: X\n{{- end }}\n".into(),
         1 => format!("{separator}# nothing but a comment\n"),
-        2 => format!("{separator}{}", dice.pick(&["[1, 2]\n", "text\n", "kind: 1\n", "kind: [a]\n", "metadata: x\n", "{}\n", "null\n", "metadata: {name: 1}\n", "metadata: {annotations: {a: 1}}\n", "kind: X\nkind: Y\n"])),
+        2 => format!(
+            "{separator}{}",
+            dice.pick(&[
+                "[1, 2]\n",
+                "text\n",
+                "kind: 1\n",
+                "kind: [a]\n",
+                "metadata: x\n",
+                "{}\n",
+                "null\n",
+                "metadata: {name: 1}\n",
+                "metadata: {annotations: {a: 1}}\n",
+                "kind: X\nkind: Y\n"
+            ])
+        ),
         3 => format!("{separator}{}", yaml::document(dice)),
         4 => {
             let mut make = Expressions::new(library, dice.clone());
@@ -337,8 +462,16 @@ fn document(dice: &mut Dice, library: &Library) -> String {
 
 fn hook(dice: &mut Dice) -> String {
     let events = dice.pick(&[
-        "pre-install", "post-install,post-upgrade", "test", "test-success", "pre-delete, pre-rollback", "crd-install", "", "bogus,pre-install",
-        "PRE-INSTALL", "pre-upgrade",
+        "pre-install",
+        "post-install,post-upgrade",
+        "test",
+        "test-success",
+        "pre-delete, pre-rollback",
+        "crd-install",
+        "",
+        "bogus,pre-install",
+        "PRE-INSTALL",
+        "pre-upgrade",
     ]);
     let mut text = format!("  annotations:\n    \"helm.sh/hook\": \"{events}\"\n");
     if dice.chance(40) {
@@ -354,16 +487,52 @@ fn hook(dice: &mut Dice) -> String {
 fn schema(dice: &mut Dice) -> String {
     let property = |dice: &mut Dice| -> &'static str {
         dice.pick(&[
-            "{\"type\": \"string\"}", "{\"type\": \"integer\"}", "{\"type\": [\"object\", \"null\"]}", "{\"minimum\": 5}", "{\"enum\": [1, \"a\"]}",
-            "{\"const\": 1}", "{\"pattern\": \"^x\"}", "{\"maxLength\": 1}", "{\"required\": [\"q\"]}", "{\"additionalProperties\": false}", "{\"items\": {\"type\": \"string\"}}",
-            "{\"$ref\": \"#/definitions/d\"}", "{\"not\": {}}", "{\"oneOf\": [{\"type\": \"string\"}, {\"minimum\": 0}]}", "{\"anyOf\": [{\"type\": \"null\"}]}", "true", "false",
-            "{\"minItems\": 3}", "{\"uniqueItems\": true}", "{\"multipleOf\": 2}", "{\"format\": \"ipv4\"}", "{\"type\": \"bogus\"}", "{\"minProperties\": 3}", "{\"propertyNames\": {\"maxLength\": 0}}",
+            "{\"type\": \"string\"}",
+            "{\"type\": \"integer\"}",
+            "{\"type\": [\"object\", \"null\"]}",
+            "{\"minimum\": 5}",
+            "{\"enum\": [1, \"a\"]}",
+            "{\"const\": 1}",
+            "{\"pattern\": \"^x\"}",
+            "{\"maxLength\": 1}",
+            "{\"required\": [\"q\"]}",
+            "{\"additionalProperties\": false}",
+            "{\"items\": {\"type\": \"string\"}}",
+            "{\"$ref\": \"#/definitions/d\"}",
+            "{\"not\": {}}",
+            "{\"oneOf\": [{\"type\": \"string\"}, {\"minimum\": 0}]}",
+            "{\"anyOf\": [{\"type\": \"null\"}]}",
+            "true",
+            "false",
+            "{\"minItems\": 3}",
+            "{\"uniqueItems\": true}",
+            "{\"multipleOf\": 2}",
+            "{\"format\": \"ipv4\"}",
+            "{\"type\": \"bogus\"}",
+            "{\"minProperties\": 3}",
+            "{\"propertyNames\": {\"maxLength\": 0}}",
         ])
     };
     let names = ["str", "int", "list", "map", "missing", "global"];
-    let properties: Vec<_> =
-        (0..=dice.below(3)).map(|at| format!("\"{}\": {}", names[(at + dice.below(6)) % 6], property(dice))).collect();
-    let draft = dice.pick(&["", "", "\"$schema\": \"http://json-schema.org/draft-07/schema#\", ", "\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", ", "\"$schema\": \"http://json-schema.org/draft-04/schema#\", "]);
-    let more = dice.pick(&["", "", ", \"required\": [\"zz\", \"str\"]", ", \"additionalProperties\": false", ", \"type\": \"array\""]);
-    format!("{{{draft}\"definitions\": {{\"d\": {{\"type\": \"boolean\"}}}}, \"properties\": {{{}}}{more}}}", properties.join(", "))
+    let properties: Vec<_> = (0..=dice.below(3))
+        .map(|at| format!("\"{}\": {}", names[(at + dice.below(6)) % 6], property(dice)))
+        .collect();
+    let draft = dice.pick(&[
+        "",
+        "",
+        "\"$schema\": \"http://json-schema.org/draft-07/schema#\", ",
+        "\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", ",
+        "\"$schema\": \"http://json-schema.org/draft-04/schema#\", ",
+    ]);
+    let more = dice.pick(&[
+        "",
+        "",
+        ", \"required\": [\"zz\", \"str\"]",
+        ", \"additionalProperties\": false",
+        ", \"type\": \"array\"",
+    ]);
+    format!(
+        "{{{draft}\"definitions\": {{\"d\": {{\"type\": \"boolean\"}}}}, \"properties\": {{{}}}{more}}}",
+        properties.join(", ")
+    )
 }

@@ -71,8 +71,8 @@ pub struct Expressions<'a> {
 
 /// Sorts that a wrong argument may have: none that would keep Helm busy for long.
 const SORTS: &[&str] = &[
-    "Any", "Str", "Small", "Float", "Bool", "List", "Map", "Time", "Duration", "Version", "StrList", "Int64", "Object", "Key",
-    "NumText", "Dur",
+    "Any", "Str", "Small", "Float", "Bool", "List", "Map", "Time", "Duration", "Version",
+    "StrList", "Int64", "Object", "Key", "NumText", "Dur",
 ];
 
 impl<'a> Expressions<'a> {
@@ -162,8 +162,9 @@ impl<'a> Expressions<'a> {
                     *sort = SORTS[self.dice.below(SORTS.len())];
                 }
             }
-            30..35 => drop(sorts.pop()),
-            35..40 => sorts.push("Any"),
+            30..33 => sorts.clear(),
+            33..36 => drop(sorts.pop()),
+            36..40 => sorts.push("Any"),
             _ => {}
         }
         let args: Vec<Expr> = sorts.iter().map(|&sort| self.of(sort, depth)).collect();
@@ -213,8 +214,24 @@ impl<'a> Expressions<'a> {
     /// Something done with a result, to see more of it.
     fn finished(&mut self, call: String) -> String {
         const ENDS: &[&str] = &[
-            "toJson", "quote", "toYaml", "typeOf", "kindOf", "printf \"%v\"", "printf \"%T\"", "printf \"%#v\"", "printf \"%q\"",
-            "len", "toString", "list", "printf \"%s\"", "printf \"%d\"", "default \"none\"", "empty", "toRawJson", "toPrettyJson",
+            "toJson",
+            "quote",
+            "toYaml",
+            "typeOf",
+            "kindOf",
+            "printf \"%v\"",
+            "printf \"%T\"",
+            "printf \"%#v\"",
+            "printf \"%q\"",
+            "len",
+            "toString",
+            "list",
+            "printf \"%s\"",
+            "printf \"%d\"",
+            "default \"none\"",
+            "empty",
+            "toRawJson",
+            "toPrettyJson",
         ];
         if self.dice.chance(65) { call } else { format!("{call} | {}", self.dice.pick(ENDS)) }
     }

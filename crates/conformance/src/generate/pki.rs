@@ -15,7 +15,9 @@ static FILES: LazyLock<[(&'static str, String); 3]> = LazyLock::new(|| {
         ("pki/ed25519.pem", make("{{ genPrivateKey \"ed25519\" }}")),
         (
             "pki/cert.pem",
-            make("{{ (genSelfSignedCertWithKey \"x\" nil nil 36500 (genPrivateKey \"ecdsa\")).Cert }}"),
+            make(
+                "{{ (genSelfSignedCertWithKey \"x\" nil nil 36500 (genPrivateKey \"ecdsa\")).Cert }}",
+            ),
         ),
     ]
 });

@@ -26,10 +26,51 @@ fn action(make: &mut Expressions<'_>, inner: &str) -> String {
 
 fn operand(make: &mut Expressions<'_>) -> String {
     const DOTS: &[&str] = &[
-        ".", ".", "$", ".Values.str", ".Values.map.a", ".name", ".k", ".Values.deep.x.y.z", "$.Values.maps", ".missing.deep",
-        "(.Values.deep).x", "(index .Values.maps 0).name", ".Chart.Name", "(dict \"a\" 1).a", "(list 1 2)", "1.5", "'x'", "0x1p4",
-        "1i", "0b101", "0o17", "1_0", "\"s\"", "`r`", "true", "nil", ".Release.Name.x", "$.Values.list.x", "(.)", "((.Values).str)",
-        "$x", "1e3", "'\\n'", "'\\u00e9'", "-0", "+1", "07", "09", "1.", ".5", "1e400", "99999999999999999999", "0x", "'ab'", "\"\\q\"",
+        ".",
+        ".",
+        "$",
+        ".Values.str",
+        ".Values.map.a",
+        ".name",
+        ".k",
+        ".Values.deep.x.y.z",
+        "$.Values.maps",
+        ".missing.deep",
+        "(.Values.deep).x",
+        "(index .Values.maps 0).name",
+        ".Chart.Name",
+        "(dict \"a\" 1).a",
+        "(list 1 2)",
+        "1.5",
+        "'x'",
+        "0x1p4",
+        "1i",
+        "0b101",
+        "0o17",
+        "1_0",
+        "\"s\"",
+        "`r`",
+        "true",
+        "nil",
+        ".Release.Name.x",
+        "$.Values.list.x",
+        "(.)",
+        "((.Values).str)",
+        "$x",
+        "1e3",
+        "'\\n'",
+        "'\\u00e9'",
+        "-0",
+        "+1",
+        "07",
+        "09",
+        "1.",
+        ".5",
+        "1e400",
+        "99999999999999999999",
+        "0x",
+        "'ab'",
+        "\"\\q\"",
     ];
     if make.dice.chance(50) { make.of("Any", 1).text } else { make.dice.pick(DOTS).into() }
 }
@@ -51,19 +92,36 @@ fn variable(make: &mut Expressions<'_>) -> String {
 
 fn statement(make: &mut Expressions<'_>, depth: usize, in_range: bool) -> String {
     match make.dice.below(if depth == 0 { 62 } else { 100 }) {
-        0..14 => {
-            make.dice.pick(&["text ", "\n", "  \n ", "{ ", "x", "<no value>", "\t", "}} ", "é", "\r\n", "{{{"]).into()
-        }
+        0..14 => make
+            .dice
+            .pick(&[
+                "text ",
+                "\n",
+                "  \n ",
+                "{ ",
+                "x",
+                "<no value>",
+                "\t",
+                "}} ",
+                "é",
+                "\r\n",
+                "{{{",
+            ])
+            .into(),
         14..40 => {
             let inner = pipeline(make, 1);
             action(make, &inner)
         }
         40..50 => assignment(make),
         50..54 => comment(make),
-        54..58 if in_range => make.dice.pick(&["{{ break }}", "{{ continue }}", "{{break}}", "{{- continue -}}"]).into(),
+        54..58 if in_range => make
+            .dice
+            .pick(&["{{ break }}", "{{ continue }}", "{{break}}", "{{- continue -}}"])
+            .into(),
         54..59 => mistake(make),
         59..62 => {
-            let name = make.dice.pick(&["\"t1\"", "\"t2\"", "\"lib.hello\"", "\"lib.fails\"", "\"nope\""]);
+            let name =
+                make.dice.pick(&["\"t1\"", "\"t2\"", "\"lib.hello\"", "\"lib.fails\"", "\"nope\""]);
             let data = operand(make);
             let inner = make.dice.pick(&["", " .", " $"]).to_owned();
             let inner = if make.dice.chance(40) { format!(" {data}") } else { inner };
@@ -97,18 +155,83 @@ fn comment(make: &mut Expressions<'_>) -> String {
 
 fn mistake(make: &mut Expressions<'_>) -> String {
     let all: &[&str] = &[
-        "{{ end }}", "{{ else }}", "{{ .x", "{{ \"", "{{ break }}", "{{ nofunc 1 }}", "{{ $nope }}", "{{ . . }}", "{{ | }}",
-        "{{ (1 }}", "{{ 1) }}", "{{}}", "{{ if }}{{ end }}", "{{ template }}", "{{ template 1 }}", "{{ define \"q\" }}", "{{ .x.}}",
-        "{{ $x := }}", "{{ 1 | 2 }}", "{{ .a | .b }}", "{{ nil }}", "{{ range }}{{ end }}", "{{ else if 1 }}", "{{ ' }}", "{{ ` }}",
-        "{{ \\ }}", "{{ @ }}", "{{ .1 }}", "{{ $x.y.z }}", "{{ \"a\".b }}", "{{ 1.x }}", "{{ nil.x }}", "{{ true.x }}",
-        "{{ with $a, $b := 1 }}{{ end }}", "{{ range $a, $b, $c := . }}{{ end }}", "{{ $x, $y := 1 }}", "{{ with }}{{ end }}",
-        "{{ block \"x\" }}{{ end }}", "{{ block }}{{ end }}", "{{ if 1 }}{{ else }}{{ else }}{{ end }}", "{{ print 1,2 }}",
-        "{{ . := 1 }}", "{{ x := 1 }}", "{{ $ := 1 }}", "{{ (print) 1 }}", "{{ \"s\" 1 }}", "{{ print | \"s\" }}", "{{ - 1 }}",
-        "{{-1}}", "{{1-}}", "{{- }}", "{{ -}}", "{{ 1 -}} ", "{{ 1-1 }}", "{{ .x-y }}", "{{ .é }}", "{{ a=1 }}", "{{ !true }}",
-        "{{ if 1 }}{{ else with 2 }}{{ end }}", "{{ with 0 }}{{ else if 1 }}{{ end }}", "{{ range 2 }}{{ else if 1 }}{{ end }}",
-        "{{ end", "{{ continue 1 }}", "{{ template \"t1\" . | print }}", "{{ if 1 }}", "{{ (. }}", "{{ ((1)) }}", "{{ () }}",
-        "{{ $.Values.str | upper }}", "{{ print (1).x }}", "{{ .Values.str.x.y }}", "{{ 1 2 }}", "{{ $.Files.Get }}",
-        "{{ .Values.list 1 }}", "{{ (.Files.Get \"a\" \"b\") }}", "{{ .Chart.Nope 1 }}", "{{ define \"in\" }}x{{ end }}",
+        "{{ end }}",
+        "{{ else }}",
+        "{{ .x",
+        "{{ \"",
+        "{{ break }}",
+        "{{ nofunc 1 }}",
+        "{{ $nope }}",
+        "{{ . . }}",
+        "{{ | }}",
+        "{{ (1 }}",
+        "{{ 1) }}",
+        "{{}}",
+        "{{ if }}{{ end }}",
+        "{{ template }}",
+        "{{ template 1 }}",
+        "{{ define \"q\" }}",
+        "{{ .x.}}",
+        "{{ $x := }}",
+        "{{ 1 | 2 }}",
+        "{{ .a | .b }}",
+        "{{ nil }}",
+        "{{ range }}{{ end }}",
+        "{{ else if 1 }}",
+        "{{ ' }}",
+        "{{ ` }}",
+        "{{ \\ }}",
+        "{{ @ }}",
+        "{{ .1 }}",
+        "{{ $x.y.z }}",
+        "{{ \"a\".b }}",
+        "{{ 1.x }}",
+        "{{ nil.x }}",
+        "{{ true.x }}",
+        "{{ with $a, $b := 1 }}{{ end }}",
+        "{{ range $a, $b, $c := . }}{{ end }}",
+        "{{ $x, $y := 1 }}",
+        "{{ with }}{{ end }}",
+        "{{ block \"x\" }}{{ end }}",
+        "{{ block }}{{ end }}",
+        "{{ if 1 }}{{ else }}{{ else }}{{ end }}",
+        "{{ print 1,2 }}",
+        "{{ . := 1 }}",
+        "{{ x := 1 }}",
+        "{{ $ := 1 }}",
+        "{{ (print) 1 }}",
+        "{{ \"s\" 1 }}",
+        "{{ print | \"s\" }}",
+        "{{ - 1 }}",
+        "{{-1}}",
+        "{{1-}}",
+        "{{- }}",
+        "{{ -}}",
+        "{{ 1 -}} ",
+        "{{ 1-1 }}",
+        "{{ .x-y }}",
+        "{{ .é }}",
+        "{{ a=1 }}",
+        "{{ !true }}",
+        "{{ if 1 }}{{ else with 2 }}{{ end }}",
+        "{{ with 0 }}{{ else if 1 }}{{ end }}",
+        "{{ range 2 }}{{ else if 1 }}{{ end }}",
+        "{{ end",
+        "{{ continue 1 }}",
+        "{{ template \"t1\" . | print }}",
+        "{{ if 1 }}",
+        "{{ (. }}",
+        "{{ ((1)) }}",
+        "{{ () }}",
+        "{{ $.Values.str | upper }}",
+        "{{ print (1).x }}",
+        "{{ .Values.str.x.y }}",
+        "{{ 1 2 }}",
+        "{{ $.Files.Get }}",
+        "{{ .Values.list 1 }}",
+        "{{ (.Files.Get \"a\" \"b\") }}",
+        "{{ .Chart.Nope 1 }}",
+        "{{ define \"in\" }}x{{ end }}",
     ];
     make.dice.pick(all).into()
 }
@@ -172,7 +295,20 @@ fn with(make: &mut Expressions<'_>, depth: usize, in_range: bool) -> String {
 fn range(make: &mut Expressions<'_>, depth: usize) -> String {
     let before = make.variables.len();
     let over = match make.dice.below(6) {
-        0 => make.dice.pick(&["2", "3", "0", "-1", "$.Values.int", "(int 2)", "(len \"ab\")", "1.5", "\"text\""]).into(),
+        0 => make
+            .dice
+            .pick(&[
+                "2",
+                "3",
+                "0",
+                "-1",
+                "$.Values.int",
+                "(int 2)",
+                "(len \"ab\")",
+                "1.5",
+                "\"text\"",
+            ])
+            .into(),
         1 => make.of("Map", 1).text,
         2 => operand(make),
         _ => make.of("List", 1).text,

@@ -4,18 +4,103 @@ use crate::dice::Dice;
 
 /// Scalars that Helm's YAML reads in ways of its own.
 pub const SCALARS: &[&str] = &[
-    "1", "-0", "007", "0o17", "0x1F", "0b11", "1_000", "1.5", "1.", ".5", "1e3", "1e+3", "1E400", "-.5", "+1", "0.1e-7",
-    "123456789012345678901234567890", "9007199254740993", "yes", "No", "on", "OFF", "y", "N", "true", "True", "FALSE",
-    "null", "~", "Null", "", "''", "\"\"", "'it''s'", "\"a\\tb\\u00e9\\x41\\n\"", "plain text", "a: b", "a#b", "a #b",
-    "- x", "[", "{", "@at", "`tick`", "%pct", "!tag", "!!str 12", "!!int '3'", "!!float 1", "!!binary aGk=", "&anchor x",
-    "*anchor", "2024-02-29", "2024-02-29T12:34:56Z", "12:30", "1:30:45", "0.", "+.inf", ".NaN", "-.Inf", "<<", "=", "?", "? x",
-    "|", ">", "1e", "0x", "0xg", "_1", "1__0", "\u{e9}t\u{e9}", "\"\\ud83d\"", "'x\\n'", "---", "...", "\u{85}", "x\ty", "key:",
-    ":", "-", "--", "\u{1F600}", "08", "0779", "1,000", "\"tab\t\"", "!!null x", "!!bool yes", "0o8", "-0x10", "-0b1",
+    "1",
+    "-0",
+    "007",
+    "0o17",
+    "0x1F",
+    "0b11",
+    "1_000",
+    "1.5",
+    "1.",
+    ".5",
+    "1e3",
+    "1e+3",
+    "1E400",
+    "-.5",
+    "+1",
+    "0.1e-7",
+    "123456789012345678901234567890",
+    "9007199254740993",
+    "yes",
+    "No",
+    "on",
+    "OFF",
+    "y",
+    "N",
+    "true",
+    "True",
+    "FALSE",
+    "null",
+    "~",
+    "Null",
+    "",
+    "''",
+    "\"\"",
+    "'it''s'",
+    "\"a\\tb\\u00e9\\x41\\n\"",
+    "plain text",
+    "a: b",
+    "a#b",
+    "a #b",
+    "- x",
+    "[",
+    "{",
+    "@at",
+    "`tick`",
+    "%pct",
+    "!tag",
+    "!!str 12",
+    "!!int '3'",
+    "!!float 1",
+    "!!binary aGk=",
+    "&anchor x",
+    "*anchor",
+    "2024-02-29",
+    "2024-02-29T12:34:56Z",
+    "12:30",
+    "1:30:45",
+    "0.",
+    "+.inf",
+    ".NaN",
+    "-.Inf",
+    "<<",
+    "=",
+    "?",
+    "? x",
+    "|",
+    ">",
+    "1e",
+    "0x",
+    "0xg",
+    "_1",
+    "1__0",
+    "\u{e9}t\u{e9}",
+    "\"\\ud83d\"",
+    "'x\\n'",
+    "---",
+    "...",
+    "\u{85}",
+    "x\ty",
+    "key:",
+    ":",
+    "-",
+    "--",
+    "\u{1F600}",
+    "08",
+    "0779",
+    "1,000",
+    "\"tab\t\"",
+    "!!null x",
+    "!!bool yes",
+    "0o8",
+    "-0x10",
+    "-0b1",
 ];
 
 const KEYS: &[&str] = &[
-    "a", "b", "c", "key", "x-y", "10", "9", "y", "true", "null", "1.5", "\"q k\"", "'s'", "<<", "a", "~", "é", "? c", "0x10",
-    "name", "on",
+    "a", "b", "c", "key", "x-y", "10", "9", "y", "true", "null", "1.5", "\"q k\"", "'s'", "<<",
+    "a", "~", "é", "? c", "0x10", "name", "on",
 ];
 
 /// A mapping in block style.
@@ -50,7 +135,9 @@ pub fn list(dice: &mut Dice) -> String {
 fn scalar(dice: &mut Dice) -> String {
     // Most odd ones are mistakes in some place; plain ones keep texts readable.
     if dice.chance(55) {
-        return dice.pick(&["1", "text", "true", "\"quoted\"", "null", "1.5", "two words", "''"]).into();
+        return dice
+            .pick(&["1", "text", "true", "\"quoted\"", "null", "1.5", "two words", "''"])
+            .into();
     }
     dice.pick(SCALARS).into()
 }
@@ -68,7 +155,13 @@ fn block(dice: &mut Dice, indent: usize, depth: usize) -> String {
             2 => text.push_str(&format!("{pad}{key}: {}\n", flow(dice, 2))),
             3 => {
                 let style = dice.pick(&["|", "|-", "|+", ">", ">-", ">+", "|2", ">1-"]);
-                let lines = dice.pick(&["one\ntwo\n", "one\n\n  two\n\n\n", "  lead\nx\n", "a b\nc d\n\ne\n", "\n\nx\n"]);
+                let lines = dice.pick(&[
+                    "one\ntwo\n",
+                    "one\n\n  two\n\n\n",
+                    "  lead\nx\n",
+                    "a b\nc d\n\ne\n",
+                    "\n\nx\n",
+                ]);
                 let body: String = lines.lines().map(|line| format!("{pad}  {line}\n")).collect();
                 text.push_str(&format!("{pad}{key}: {style}\n{body}"));
             }
@@ -86,11 +179,15 @@ fn block(dice: &mut Dice, indent: usize, depth: usize) -> String {
                     scalar(dice)
                 ));
             }
-            7 => text.push_str(&format!("{pad}# comment\n{pad}{key}: {} # trailing\n", scalar(dice))),
+            7 => {
+                text.push_str(&format!("{pad}# comment\n{pad}{key}: {} # trailing\n", scalar(dice)))
+            }
             8 if dice.chance(30) => text.push_str(&format!("{pad} {key}: bad indent\n")),
             9 if dice.chance(30) => text.push_str(&format!("{pad}{key} no colon\n")),
             10 if dice.chance(30) => text.push_str(&format!("\t{key}: tab\n")),
-            11 => text.push_str(&format!("{pad}{key}: {}\n{pad}  {}\n", scalar(dice), scalar(dice))),
+            11 => {
+                text.push_str(&format!("{pad}{key}: {}\n{pad}  {}\n", scalar(dice), scalar(dice)))
+            }
             _ => text.push_str(&format!("{pad}{key}: {}\n", scalar(dice))),
         }
     }

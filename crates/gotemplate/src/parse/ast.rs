@@ -1,7 +1,7 @@
 //! Expressions. Statements need no tree: the parser hands them to the compiler as it meets them,
 //! so that no nesting of blocks costs native stack.
 
-use crate::value::Str;
+use crate::value::{Complex, Str};
 
 /// Index into a template's table of nodes: position and printed form, for errors.
 pub(crate) type NodeId = u32;
@@ -58,4 +58,6 @@ pub(crate) struct Number {
     pub int: Option<i64>,
     pub uint: Option<u64>,
     pub float: Option<f64>,
+    /// Of a literal that ends in `i`.
+    pub complex: Option<Complex>,
 }

@@ -34,6 +34,11 @@ pub trait Object: Any + Debug + Send + Sync {
         None
     }
 
+    /// Whether it counts as empty although it is not nil.
+    fn is_zero(&self) -> bool {
+        false
+    }
+
     /// Whether it is a nil pointer, map or list.
     fn is_nil(&self) -> bool {
         false
@@ -46,6 +51,17 @@ pub trait Object: Any + Debug + Send + Sync {
 
     /// What plain data (JSON, YAML) has for it; `None` = an object of [`Object::fields`].
     fn plain(&self) -> Option<Value> {
+        None
+    }
+
+    /// What a function gets of it, if that is not the same: of a struct with methods on its pointer
+    /// Go hands over a copy, which lacks them.
+    fn by_value(&self) -> Option<Value> {
+        None
+    }
+
+    /// What is left of it in a copy of its exported fields, if that is not all.
+    fn exported(&self) -> Option<Value> {
         None
     }
 

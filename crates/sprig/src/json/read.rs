@@ -8,10 +8,10 @@ pub(super) fn read(ctx: &mut Ctx, text: &[u8]) -> Result<Value, String> {
         // The next charge ends the rendering.
         return Err("exceeded the memory limit".into());
     }
-    let mut reader = Reader { ctx, text, at: 0 };
+    let mut reader = Reader { ctx, text, at: 0, fault: None };
     let value = reader.value(0)?;
     match reader.next_token() {
-        None => Ok(value),
+        None => reader.fault.map_or(Ok(value), Err),
         Some(byte) => Err(invalid(byte, "after top-level value")),
     }
 }
@@ -20,6 +20,8 @@ struct Reader<'r> {
     ctx: &'r mut Ctx,
     text: &'r [u8],
     at: usize,
+    /// What is wrong with a value whose form is right: told if all the text is.
+    fault: Option<String>,
 }
 
 type Outcome<T> = Result<T, String>;
@@ -184,7 +186,12 @@ impl Reader<'_> {
         let text = std::str::from_utf8(text).unwrap_or_default();
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number.into()),
-            _ => Err(format!("json: cannot unmarshal number {text} into Go value of type float64")),
+            _ => {
+                let fault =
+                    format!("json: cannot unmarshal number {text} into Go value of type float64");
+                self.fault.get_or_insert(fault);
+                Ok(Value::Nil)
+            }
         }
     }
 

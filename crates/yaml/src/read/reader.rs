@@ -228,7 +228,10 @@ impl Reader<'_> {
             let merged = self.budget.depth.get() > 0;
             let name = match self.key(key, value) {
                 Err(error) if error.kind() == ErrorKind::Json => {
-                    return Err(self.key(key, self.last_of(pairs, key, value)).err().unwrap_or(error));
+                    return Err(self
+                        .key(key, self.last_of(pairs, key, value))
+                        .err()
+                        .unwrap_or(error));
                 }
                 name => name?,
             };
