@@ -25,8 +25,13 @@ items! {
     "toRawJson" | "mustToRawJson"(Any) => |ctx, args| written(ctx, any(args, 0), false, false, true);
     /// A map from JSON; an error becomes its key `Error`.
     "fromJson"(String) => |ctx, args| {
-        let value = read::read(ctx, bytes(args, 0));
-        map_or_error(ctx, value, "")
+        let read = read::read_all(ctx, bytes(args, 0));
+        let (value, fault) = read.map_or_else(|error| (Err(error), None), |(v, fault)| (Ok(v), fault));
+        let map = map_or_error(ctx, value, "")?;
+        if let (Some(fault), Some(map)) = (fault, map.as_map()) {
+            ctx.heap.set(map, "Error", fault);
+        }
+        Ok(map)
     };
     /// A list from JSON; an error becomes its only element.
     "fromJsonArray"(String) => |ctx, args| {

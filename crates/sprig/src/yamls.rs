@@ -1,6 +1,6 @@
 //! YAML in templates.
 
-use catamaran_gotemplate::{Ctx, FuncError, Map, Seed, Str, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Map, Object as _, Seed, Str, Value};
 use catamaran_yaml::{Deserializer, Numbers};
 use serde::de::DeserializeSeed as _;
 
@@ -42,6 +42,11 @@ items! {
 
 fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncError> {
     crate::json::charge_walk(ctx, value)?;
+    if let Some(time) = value.downcast::<crate::dates::Time>().filter(|_| pretty) {
+        // The only kind of value that the pretty printer knows by itself.
+        let text = time.plain().and_then(|text| text.as_str().map(Str::to_string));
+        return Ok(text.unwrap_or_default());
+    }
     let view = ctx.heap.view(value);
     let printed = if pretty {
         catamaran_yaml::to_string_pretty(&view)

@@ -118,7 +118,12 @@ fn show(
     if matches!(error.kind, ErrorKind::Schema { .. }) {
         bullet(text, indent);
     } else if !skipped {
-        line(text, indent, &error.instance_location.to_string(), &words(&error.kind));
+        let at = match error.kind {
+            // The crate gives no place for these.
+            ErrorKind::PropertyName { .. } => properties_on_the_way(error.schema_url),
+            _ => error.instance_location.to_string(),
+        };
+        line(text, indent, &at, &words(&error.kind));
     }
     for cause in &error.causes {
         show(cause, Some(error), if skipped { indent } else { indent + 1 }, text);
@@ -175,6 +180,19 @@ fn left_out(
         }
     }
     found
+}
+
+/// The place in the values, as far as the schema's location tells it.
+fn properties_on_the_way(schema: &str) -> String {
+    let way: Vec<&str> = schema.split('/').collect();
+    let (mut at, mut place) = (0, String::new());
+    while let Some(keyword) = way.get(at) {
+        if *keyword == "properties" {
+            place.extend(["/", way.get(at + 1).copied().unwrap_or_default()]);
+        }
+        at += if has_name(keyword) { 2 } else { 1 };
+    }
+    place
 }
 
 /// Keywords behind which the name of a property or pattern stands.

@@ -92,6 +92,8 @@ pub fn of(sort: &str) -> &'static [Atom] {
         "CA" => &[("(genCAWithKey \"ca\" 10 ($.Files.Get \"pki/ec.pem\"))", "certificate")],
         "Object" => OBJECT,
         "Plain" => PLAIN,
+        "DayLayout" => &[("\"2006-1-2\"", "string"), ("\"2006-01-02\"", "string")],
+        "Day" => &[("\"2024-02-29\"", "string"), ("$.Values.day", "string")],
         _ => ANY,
     }
 }
@@ -150,7 +152,6 @@ const SMALL: &[Atom] = &[
 ];
 const INT64: &[Atom] = &[
     ("$.Values.setInt", "int64"),
-    ("$.Values.setBig", "int64"),
     ("(int64 12)", "int64"),
     ("(add 1 2)", "int64"),
     ("(index $.Values.setList 0)", "int64"),

@@ -227,7 +227,6 @@ impl<'a> Expressions<'a> {
             "toString",
             "list",
             "printf \"%s\"",
-            "printf \"%d\"",
             "default \"none\"",
             "empty",
             "toRawJson",

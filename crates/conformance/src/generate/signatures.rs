@@ -155,6 +155,7 @@ htmlDate: Time -> Str
 htmlDateInZone: Time Zone -> Str
 dateModify date_modify mustDateModify must_date_modify: DurText RealTime -> RealTime
 toDate mustToDate: Layout DateText -> RealTime
+toDate mustToDate: DayLayout Day -> RealTime
 unixEpoch: RealTime -> Str
 now: -> ! (@).Location !! kindOf (@) !! typeOf (@) !! (@).Format "MST" !! gt (@).Year 2020
 deepCopy mustDeepCopy: Any -> Any

@@ -141,6 +141,12 @@ impl<'h> Printer<'h> {
         {
             return self.text(value, text.as_bytes(), verb);
         }
+        if self.w.flags.sharp_v
+            && let Some(text) = object.go_string()
+        {
+            self.w.push_str(&text);
+            return Ok(());
+        }
         if let Some(n) = object.int() {
             return self.integer(value, n, verb);
         }

@@ -24,6 +24,11 @@ pub trait Object: Any + Debug + Send + Sync {
         None
     }
 
+    /// What its `GoString` method gives, which `%#v` asks.
+    fn go_string(&self) -> Option<String> {
+        None
+    }
+
     /// All fields in Go's order, for printing and for plain data.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()

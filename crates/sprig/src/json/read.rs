@@ -4,6 +4,13 @@ use catamaran_gotemplate::{Ctx, MAX_VALUE_DEPTH, Str, Value};
 
 /// Reads one value, and nothing behind it.
 pub(super) fn read(ctx: &mut Ctx, text: &[u8]) -> Result<Value, String> {
+    let (value, fault) = read_all(ctx, text)?;
+    fault.map_or(Ok(value), Err)
+}
+
+/// The same, but a value that fits no type does not hide the others: it is nil, and the fault told
+/// beside.
+pub(super) fn read_all(ctx: &mut Ctx, text: &[u8]) -> Result<(Value, Option<String>), String> {
     if ctx.meter.charge_bytes(text.len().saturating_mul(4)).is_err() {
         // The next charge ends the rendering.
         return Err("exceeded the memory limit".into());
@@ -11,7 +18,7 @@ pub(super) fn read(ctx: &mut Ctx, text: &[u8]) -> Result<Value, String> {
     let mut reader = Reader { ctx, text, at: 0, fault: None };
     let value = reader.value(0)?;
     match reader.next_token() {
-        None => reader.fault.map_or(Ok(value), Err),
+        None => Ok((value, reader.fault)),
         Some(byte) => Err(invalid(byte, "after top-level value")),
     }
 }
