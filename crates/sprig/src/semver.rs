@@ -621,6 +621,11 @@ impl Object for Plain {
         other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
     }
 
+    fn exported(&self) -> Option<Value> {
+        let nothing = self.0.exported()?;
+        nothing.downcast::<Version>().cloned().map(|nothing| Value::object(Self(nothing)))
+    }
+
     fn plain(&self) -> Option<Value> {
         Some(self.0.to_string().into())
     }

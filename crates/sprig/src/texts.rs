@@ -31,8 +31,8 @@ items! {
                 after_space = false;
                 lower(c)
             } else if c.is_lowercase() {
-                after_space = false;
-                upper(c)
+                let title = std::mem::take(&mut after_space);
+                if title { title_form(c) } else { upper(c) }
             } else {
                 after_space = is_space(c);
                 c

@@ -49,7 +49,7 @@ fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncErr
     }
     let view = ctx.heap.view(value);
     let printed = if pretty {
-        catamaran_yaml::to_string_pretty(&view)
+        catamaran_yaml::to_string_pretty(&view.bytes_as_numbers())
     } else {
         catamaran_yaml::to_string(&view)
     };

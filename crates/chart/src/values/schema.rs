@@ -249,6 +249,10 @@ fn words(kind: &ErrorKind<'_, '_>) -> String {
         ErrorKind::Enum { want } => one_of(want),
         ErrorKind::Const { want } if is_compound(want) => "'const' failed".into(),
         ErrorKind::Const { want } => format!("value must be {}", display(want)),
+        ErrorKind::Format { got, want: "ipv4", .. } if got.is_string() => {
+            let got = got.as_str().unwrap_or_default();
+            format!("{} is not valid ipv4: {}", quote(got), no_ipv4(got))
+        }
         ErrorKind::Format { got, want, err } => {
             format!("{} is not valid {want}: {err}", display(got))
         }
@@ -273,6 +277,25 @@ fn words(kind: &ErrorKind<'_, '_>) -> String {
         ErrorKind::ContentSchema => "'contentSchema' failed".into(),
         other => bounds(other).unwrap_or_else(|| other.to_string()),
     }
+}
+
+/// Why a text is no IPv4 address.
+fn no_ipv4(text: &str) -> String {
+    let groups: Vec<&str> = text.split('.').collect();
+    if groups.len() != 4 {
+        return "expected four decimals".to_owned();
+    }
+    for group in groups {
+        if group.len() > 1 && group.starts_with('0') {
+            return "leading zeros".to_owned();
+        }
+        match group.parse::<i64>() {
+            Ok(0..=255) => {}
+            Ok(_) => return "decimal must be between 0 and 255".to_owned(),
+            Err(_) => return format!("strconv.Atoi: parsing {group:?}: invalid syntax"),
+        }
+    }
+    String::new()
 }
 
 /// Errors that name a number that was found and one that is wanted.

@@ -182,7 +182,7 @@ impl<'a> Expressions<'a> {
         let signature = *self.dice.choose(&signatures);
         // A slow function is mostly asked for its errors.
         let (mut call, mut args) = self.call(signature, 1, true);
-        if signature.is_slow() && self.dice.chance(70) {
+        if signature.is_slow() && self.dice.chance(45) {
             (call, args) = (signature.name.to_owned(), Vec::new());
             if self.dice.chance(50) {
                 args.push(self.of("Any", 0));

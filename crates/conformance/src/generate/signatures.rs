@@ -174,14 +174,14 @@ int: Num -> Int
 int64: Num -> Int64
 toDecimal: NumText -> Int64
 get: Map Key -> Any
-set: Map Key Plain -> Map
-unset: Map Key -> Map
+set: OwnMap Key Plain -> Map
+unset: OwnMap Key -> Map
 hasKey: Map Key -> Bool
 pluck: Key Map Map* -> List
 keys: Map Map* -> ! (@) | sortAlpha !! len (@) !! typeOf (@)
 values: Map -> ! len (@) !! (@) | toStrings | sortAlpha !! typeOf (@)
 pick omit: Map Key Key* -> Map
-merge mustMerge mergeOverwrite mustMergeOverwrite: Map Map Map* -> Map
+merge mustMerge mergeOverwrite mustMergeOverwrite: OwnMap Map Map* -> Map
 hello: -> Str
 kindIs: KindName Any -> Bool
 kindOf typeOf: Any -> Str

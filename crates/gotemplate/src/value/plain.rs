@@ -137,12 +137,13 @@ pub struct View<'h> {
     value: &'h Value,
     depth: usize,
     bad: char,
+    numbers: bool,
 }
 
 impl<'h> View<'h> {
     /// A view of a value.
     pub fn new(heap: &'h Heap, value: &'h Value) -> Self {
-        Self { heap, value, depth: 0, bad: char::REPLACEMENT_CHARACTER }
+        Self { heap, value, depth: 0, bad: char::REPLACEMENT_CHARACTER, numbers: false }
     }
 
     /// Puts another character in the place of each byte that is no UTF-8, so that a format that
@@ -153,8 +154,15 @@ impl<'h> View<'h> {
         self
     }
 
+    /// Shows bytes as a list of numbers, not as text in base64.
+    #[must_use]
+    pub fn bytes_as_numbers(mut self) -> Self {
+        self.numbers = true;
+        self
+    }
+
     fn nested<'v>(&'v self, value: &'v Value) -> View<'v> {
-        View { heap: self.heap, value, depth: self.depth + 1, bad: self.bad }
+        View { heap: self.heap, value, depth: self.depth + 1, bad: self.bad, numbers: self.numbers }
     }
 
     fn text<'t>(&self, text: &'t Str) -> Cow<'t, str> {
@@ -190,6 +198,7 @@ impl Serialize for View<'_> {
             Value::Uint64(n) => serializer.serialize_u64(*n),
             Value::Float64(n) => serializer.serialize_f64(*n),
             Value::String(text) => serializer.serialize_str(&self.text(text)),
+            Value::Bytes(bytes) if self.numbers => serializer.collect_seq(bytes.iter()),
             Value::Bytes(bytes) => serializer.serialize_str(&base64(bytes)),
             Value::List(list) => {
                 let data = self.heap.list(*list);
