@@ -152,6 +152,7 @@ conformance: ## Compare with the real Helm: fixtures, generated cases, charts. C
 	@tools=$$(hack/tools.sh --oracle env) && eval "$$tools" && export CATAMARAN_TOOLS && \
 		seed=$(or $(SEED),$$RANDOM) && status=0 && set -x && \
 		$(CONFORMANCE) fixtures || status=1; \
+		$(CONFORMANCE) found || status=1; \
 		$(CONFORMANCE) generate --cases $(CASES) --seed $$seed --report $(CONFORMANCE).json || status=1; \
 		$(if $(CHARTS),$(CONFORMANCE) charts $(CHARTS) || status=1;) \
 		exit $$status

@@ -12,6 +12,7 @@ mod programs;
 mod report;
 mod run;
 mod shrink;
+mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,15 @@ enum Commands {
         only: String,
         #[command(flatten)]
         commands: Programs,
+    },
+    /// Cases that differed once and were mended, with Helm's answers
+    Found {
+        /// The table
+        #[arg(default_value = "crates/conformance/tests/found.jsonl", value_name = "FILE")]
+        file: PathBuf,
+        /// Take Helm's answers of now into the table
+        #[arg(long)]
+        write: bool,
     },
     /// Charts of yours, by the helm commands: as they are, and with each of their ci/*.yaml
     Charts {
@@ -101,6 +111,7 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         Commands::Fixtures { folder, only, commands } => charts::fixtures(folder, only)
             .and_then(|calls| on_disk(&arguments.tools, commands, &calls)),
+        Commands::Found { file, write } => table::check(&arguments.tools, file, *write),
         Commands::Charts { places, commands } => {
             charts::charts(places).and_then(|calls| on_disk(&arguments.tools, commands, &calls))
         }

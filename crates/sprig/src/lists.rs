@@ -158,7 +158,7 @@ fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     // The number of pieces and the length of the last, with Go's arithmetic: of a size below 1 it
     // gives one piece, or none, or what cannot be made.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as Go converts
-    let (count, last) = {
+    let (count, last): (f64, i64) = {
         let (all, size) = (all.len() as f64, size as f64);
         (((all - 1.0) / size).floor() + 1.0, (all % size).floor() as i64)
     };
@@ -169,9 +169,10 @@ fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
         return Ok(ctx.heap.new_list_of(Type::List(&Type::LIST), Vec::new()).into());
     }
     let last = if last == 0 { size } else { last };
+    let only_one = (count - 1.0).abs() < 0.5;
     let size = match usize::try_from(size) {
         Ok(size) => size,
-        Err(_) if count == 1.0 => usize::try_from(last).map_err(|_| out_of_range())?,
+        Err(_) if only_one => usize::try_from(last).map_err(|_| out_of_range())?,
         Err(_) => return Err(out_of_range()),
     };
     let mut pieces = Vec::new();

@@ -69,7 +69,6 @@ impl SemverError {
     pub fn text(&self, edition: Edition) -> String {
         let text = self.to_string();
         match (edition, self) {
-            (Edition::Helm4, _) => text,
             (Edition::Helm3, Self::Constraint(what)) => format!("improper constraint: {what}"),
             (Edition::Helm3, Self::Invalid) => "Invalid Semantic Version".to_owned(),
             (Edition::Helm3, Self::NumberTooLarge(_) | Self::LeadingZero) => {
@@ -79,7 +78,7 @@ impl SemverError {
                     text.get(1..).unwrap_or_default()
                 )
             }
-            (Edition::Helm3, _) => text,
+            _ => text,
         }
     }
 }

@@ -13,11 +13,11 @@ items! {
     /// Greets: `Hello!`.
     "hello"() => |_, _| Ok("Hello!".into());
     /// Cuts white space off both ends.
-    "trim"(String) => |ctx, args| string(ctx, chars(args, 0).trim_matches(is_space));
+    "trim"(String) => |ctx, args| string(ctx, trim(bytes(args, 0), is_space));
     /// Cuts the characters of the first argument off both ends of the second.
     "trimAll" | "trimall"(String, String) => |ctx, args| {
         let set = chars(args, 0);
-        string(ctx, chars(args, 1).trim_matches(|c| set.contains(c)))
+        string(ctx, trim(bytes(args, 1), |c| set.contains(c)))
     };
     /// Cuts the first argument off the start of the second, if it starts with it.
     "trimPrefix"(String, String) => |_, args| {
@@ -148,6 +148,25 @@ items! {
     "ternary"(Any, Any, Bool) => |_, args| Ok(any(args, usize::from(!flag(args, 2))).clone());
     /// A list of its arguments.
     "list" | "tuple"(; Any) => |ctx, args| list(ctx, from(args, 0).to_vec());
+}
+
+/// Cuts characters off both ends; bytes that are no UTF-8 stay as they are.
+fn trim(text: &[u8], cut: impl Fn(char) -> bool) -> &[u8] {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return text.trim_matches(cut).as_bytes();
+    }
+    let mut text = text;
+    while let Some(chunk) = text.utf8_chunks().next() {
+        let kept = chunk.valid().trim_start_matches(&cut);
+        text = text.get(chunk.valid().len() - kept.len()..).unwrap_or_default();
+        if !kept.is_empty() || !chunk.invalid().is_empty() {
+            break;
+        }
+    }
+    let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
+    let tail = last.map_or("", |chunk| chunk.valid());
+    let cut = tail.len() - tail.trim_end_matches(cut).len();
+    text.get(..text.len() - cut).unwrap_or_default()
 }
 
 /// Go's `unicode.IsSpace`.

@@ -149,13 +149,12 @@ fn check_characters(host: &str) -> Result<(), String> {
                     return Err(format!("invalid URL escape {escape:?}"));
                 }
             }
-            byte if byte.is_ascii() && !byte.is_ascii_alphanumeric() => {
-                if !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) {
-                    return Err(format!(
-                        "invalid character {:?} in host name",
-                        char::from(byte).to_string()
-                    ));
-                }
+            byte if byte.is_ascii()
+                && !byte.is_ascii_alphanumeric()
+                && !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) =>
+            {
+                let shown = char::from(byte).to_string();
+                return Err(format!("invalid character {shown:?} in host name"));
             }
             _ => {}
         }

@@ -120,7 +120,11 @@ fn show(
     } else if !skipped {
         let at = match error.kind {
             // The crate gives no place for these.
-            ErrorKind::PropertyName { .. } => properties_on_the_way(error.schema_url),
+            ErrorKind::PropertyName { .. }
+                if parent.is_some_and(|parent| !matches!(parent.kind, ErrorKind::Group)) =>
+            {
+                properties_on_the_way(error.schema_url)
+            }
             _ => error.instance_location.to_string(),
         };
         line(text, indent, &at, &words(&error.kind));

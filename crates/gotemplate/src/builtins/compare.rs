@@ -112,8 +112,10 @@ pub(super) fn lt(ctx: &mut Ctx, args: &[Value]) -> Truth {
     let [a, b] = args else { return Err(FuncError::new("missing argument for comparison")) };
     let bad = || FuncError::new("invalid type for comparison");
     match (Basic::of(a), Basic::of(b)) {
-        (Basic::Other, _) | (_, Basic::Other) | (Basic::Bool, Basic::Bool) => Err(bad()),
-        (Basic::Complex(_), Basic::Complex(_)) => Err(bad()),
+        (Basic::Other, _)
+        | (_, Basic::Other)
+        | (Basic::Bool, Basic::Bool)
+        | (Basic::Complex(_), Basic::Complex(_)) => Err(bad()),
         (Basic::Int(a), Basic::Uint(b)) => Ok(u64::try_from(a).map_or(true, |a| a < b)),
         (Basic::Uint(a), Basic::Int(b)) => Ok(u64::try_from(b).is_ok_and(|b| a < b)),
         (Basic::Int(a), Basic::Int(b)) => Ok(a < b),

@@ -85,7 +85,7 @@ fn parse_complex(text: &str) -> Option<Complex> {
             digits.get(..*at).is_some_and(|before| before.ends_with(['e', 'E', 'p', 'P']));
         *at > 0 && matches!(c, '+' | '-') && !exponent
     };
-    let middle = digits.char_indices().filter(sign).next_back();
+    let middle = digits.char_indices().rfind(sign);
     let (re, im) = middle.map_or(("0", digits), |(at, _)| digits.split_at(at));
     Some(Complex { re: parse_float(re)?, im: parse_float(im)? })
 }

@@ -35,7 +35,7 @@ fn quote(text: &str) -> String {
         match byte {
             b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
             b' '..0x80 => quoted.push(char::from(byte)),
-            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+            _ => quoted.extend(format!("\\x{byte:02x}").chars()),
         }
     }
     quoted.push('"');
