@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::scalar::Writer;
 use crate::MAX_VALUE_DEPTH;
 use crate::error::FuncError;
-use crate::value::{Heap, Kind, Object, Value};
+use crate::value::{Complex, Heap, Kind, Object, Value};
 
 /// Prints into a bounded buffer.
 pub(super) struct Printer<'h> {
@@ -150,14 +150,21 @@ impl<'h> Printer<'h> {
         if !self.erroring
             && !self.w.flags.sharp_v
             && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
-            && let Some(text) = object
-                .text()
-                .or_else(|| (self.indirect && depth == 0).then(|| object.pointer_text()).flatten())
+            && let Some(text) = object.text()
         {
             return self.text(value, text.as_bytes(), verb);
         }
+        if self.w.flags.sharp_v
+            && let Some(text) = object.go_string()
+        {
+            self.w.push_str(&text);
+            return Ok(());
+        }
         if let Some(n) = object.int() {
             return self.integer(value, n, verb);
+        }
+        if let Some(complex) = value.downcast::<Complex>() {
+            return self.complex(value, *complex, verb);
         }
         if object.is_nil() {
             self.w.pad(b"<nil>");
@@ -240,6 +247,19 @@ impl<'h> Printer<'h> {
             'E' => self.w.float(n, b'E', Some(6)),
             _ => self.bad_verb(value, verb)?,
         }
+        Ok(())
+    }
+
+    fn complex(&mut self, value: &Value, Complex { re, im }: Complex, verb: char) -> Done {
+        if !matches!(verb, 'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E') {
+            return self.bad_verb(value, verb);
+        }
+        self.w.push_str("(");
+        self.float(value, re, verb)?;
+        let plus = std::mem::replace(&mut self.w.flags.plus, true);
+        self.float(value, im, verb)?;
+        self.w.flags.plus = plus;
+        self.w.push_str("i)");
         Ok(())
     }
 

@@ -105,10 +105,11 @@ impl Writer<'_> {
                             |(key, item): (Value, Value)| Some((key.as_str()?.clone(), item));
                         Shape::Table(entries.into_iter().filter_map(keyed).collect())
                     }
-                    Kind::Struct | Kind::Pointer
-                        if !matches!(object.plain(), Some(Value::String(_))) =>
-                    {
+                    Kind::Struct | Kind::Pointer if object.text().is_none() => {
+                        // By Go's names; what they hide stays hidden.
+                        let exported = |name: &str| name.starts_with(|c: char| c.is_uppercase());
                         let fields = object.fields().into_iter();
+                        let fields = fields.filter(|(name, _)| exported(name));
                         Shape::Table(fields.map(|(name, item)| (name.into(), item)).collect())
                     }
                     _ => Shape::Plain,
