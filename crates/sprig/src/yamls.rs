@@ -51,14 +51,14 @@ items! {
 fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncError> {
     crate::json::charge_walk(ctx, value)?;
     if let Some(time) = value.downcast::<crate::dates::Time>().filter(|_| pretty) {
-        // The only kind of value that the pretty printer knows by itself.
+        // A kind of value that the pretty printer knows by itself.
         let text = time.plain().and_then(|text| text.as_str().map(Str::to_string));
         return Ok(text.unwrap_or_default());
     }
     let view = ctx.heap.view(value);
     let room = ctx.meter.bytes_left() / 2;
     let printed = if pretty {
-        catamaran_yaml::to_string_pretty_within(&view.bytes_as_numbers(), room)
+        catamaran_yaml::to_string_pretty_within(&view.as_yaml3(), room)
     } else {
         catamaran_yaml::to_string_within(&view, room)
     };

@@ -63,6 +63,10 @@ impl<'h> Printer<'h> {
                 self.w.text(name.as_bytes());
             }
             (_, 'p') => return self.pointer(value, verb),
+            // Of `Errorf` alone; what Go asks for methods it refuses before it looks inside.
+            (Value::List(_) | Value::Map(_) | Value::Object(_), 'w') => {
+                self.bad_verb(value, verb)?;
+            }
             (Value::Bytes(bytes), _) => self.bytes(bytes, verb, "[]byte")?,
             _ => self.value(value, verb, 0)?,
         }
@@ -203,7 +207,16 @@ impl<'h> Printer<'h> {
             | Value::Map(_)
             | Value::Object(_)
             | Value::Func(_)
-            | Value::Bytes(_) => self.w.pad(ADDRESS),
+            | Value::Bytes(_) => {
+                if verb == 'v' && self.w.flags.sharp_v {
+                    let name = self.heap.type_name(value);
+                    self.w.push_str(&format!("({name})("));
+                    self.w.out.extend_from_slice(ADDRESS);
+                    self.w.push_str(")");
+                } else {
+                    self.w.pad(ADDRESS);
+                }
+            }
             _ => self.bad_verb(value, verb)?,
         }
         Ok(())

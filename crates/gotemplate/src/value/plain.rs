@@ -137,13 +137,13 @@ pub struct View<'h> {
     value: &'h Value,
     depth: usize,
     bad: char,
-    numbers: bool,
+    yaml3: bool,
 }
 
 impl<'h> View<'h> {
     /// A view of a value.
     pub fn new(heap: &'h Heap, value: &'h Value) -> Self {
-        Self { heap, value, depth: 0, bad: char::REPLACEMENT_CHARACTER, numbers: false }
+        Self { heap, value, depth: 0, bad: char::REPLACEMENT_CHARACTER, yaml3: false }
     }
 
     /// Puts another character in the place of each byte that is no UTF-8, so that a format that
@@ -154,15 +154,16 @@ impl<'h> View<'h> {
         self
     }
 
-    /// Shows bytes as a list of numbers, not as text in base64.
+    /// Shows bytes as a list of numbers and durations as text (`1m0s`), as yaml.v3 does where JSON
+    /// has text in base64 and nanoseconds.
     #[must_use]
-    pub fn bytes_as_numbers(mut self) -> Self {
-        self.numbers = true;
+    pub fn as_yaml3(mut self) -> Self {
+        self.yaml3 = true;
         self
     }
 
     fn nested<'v>(&'v self, value: &'v Value) -> View<'v> {
-        View { heap: self.heap, value, depth: self.depth + 1, bad: self.bad, numbers: self.numbers }
+        View { heap: self.heap, value, depth: self.depth + 1, bad: self.bad, yaml3: self.yaml3 }
     }
 
     fn text<'t>(&self, text: &'t Str) -> Cow<'t, str> {
@@ -198,7 +199,7 @@ impl Serialize for View<'_> {
             Value::Uint64(n) => serializer.serialize_u64(*n),
             Value::Float64(n) => serializer.serialize_f64(*n),
             Value::String(text) => serializer.serialize_str(&self.text(text)),
-            Value::Bytes(bytes) if self.numbers => serializer.collect_seq(bytes.iter()),
+            Value::Bytes(bytes) if self.yaml3 => serializer.collect_seq(bytes.iter()),
             Value::Bytes(bytes) => serializer.serialize_str(&base64(bytes)),
             Value::List(list) => {
                 let data = self.heap.list(*list);
@@ -220,6 +221,12 @@ impl Serialize for View<'_> {
                 access.end()
             }
             Value::Object(object) => {
+                if self.yaml3
+                    && object.go_type().name == "time.Duration"
+                    && let Some(text) = object.text()
+                {
+                    return serializer.serialize_str(&text);
+                }
                 if let Some(plain) = object.plain() {
                     return self.nested(&plain).serialize(serializer);
                 }
