@@ -86,7 +86,7 @@ impl SemverError {
 }
 
 /// The functions as they were in Helm 3.18.
-pub const OF_HELM_3: &[Func] = &[
+pub(crate) const OF_HELM_3: &[Func] = &[
     Func::new("semver", &[Type::String], |_, args| semver(args, Edition::Helm3)),
     Func::new("semverCompare", &[Type::String, Type::String], |ctx, args| {
         compare(ctx, args, Edition::Helm3)
