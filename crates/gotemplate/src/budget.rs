@@ -152,6 +152,7 @@ impl Meter {
 
     /// Charges work: one step is about one instruction of the machine. The clock is looked at now
     /// and then.
+    #[inline]
     pub fn charge_steps(&mut self, steps: u64) -> Result<(), FuncError> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps < self.next_look {
@@ -165,6 +166,8 @@ impl Meter {
         self.charge_steps(bytes as u64 / BYTES_PER_STEP)
     }
 
+    #[cold]
+    #[inline(never)]
     fn look(&mut self) -> Result<(), FuncError> {
         self.next_look = (self.steps.saturating_add(LOOK_EVERY)).min(self.budget.steps);
         if self.steps >= self.budget.steps {

@@ -228,11 +228,12 @@ pub struct Ctx {
 #[derive(Debug, Default)]
 struct Texts {
     functions: Option<Arc<Functions>>,
-    parsed: HashMap<(&'static str, Str), Arc<Parsed>>,
+    parsed: HashMap<(&'static str, Str), Arc<Parsed>, foldhash::fast::RandomState>,
 }
 
+/// A few, so that looking through them is the fastest way.
 #[derive(Default)]
-struct Extensions(HashMap<TypeId, Box<dyn Any + Send>>);
+struct Extensions(Vec<(TypeId, Box<dyn Any + Send>)>);
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -260,17 +261,23 @@ impl Ctx {
 
     /// Keeps something of the library's own for this rendering, one of each Rust type.
     pub fn extend<T: Any + Send>(&mut self, extension: T) {
-        self.extensions.0.insert(TypeId::of::<T>(), Box::new(extension));
+        if let Some(known) = self.extension_mut::<T>() {
+            *known = extension;
+        } else {
+            self.extensions.0.push((TypeId::of::<T>(), Box::new(extension)));
+        }
     }
 
     /// What was kept with [`Ctx::extend`].
     pub fn extension<T: Any + Send>(&self) -> Option<&T> {
-        self.extensions.0.get(&TypeId::of::<T>())?.downcast_ref()
+        let wanted = TypeId::of::<T>();
+        self.extensions.0.iter().find(|(id, _)| *id == wanted)?.1.downcast_ref()
     }
 
     /// What was kept with [`Ctx::extend`], to be changed.
     pub fn extension_mut<T: Any + Send>(&mut self) -> Option<&mut T> {
-        self.extensions.0.get_mut(&TypeId::of::<T>())?.downcast_mut()
+        let wanted = TypeId::of::<T>();
+        self.extensions.0.iter_mut().find(|(id, _)| *id == wanted)?.1.downcast_mut()
     }
 
     /// A text, parsed now or before.

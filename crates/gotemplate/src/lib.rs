@@ -76,8 +76,8 @@ pub use item::{Example, Item, Origin};
 pub use outside::Argument;
 pub use set::{MissingKey, TemplateSet};
 pub use value::{
-    Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed, Str,
-    Type, TypedNil, Value, View,
+    Entries, Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed,
+    Str, Type, TypedNil, Value, View,
 };
 
 /// Go's own functions, with what people read about them.

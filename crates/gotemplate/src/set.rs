@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::compile::Template;
 use crate::error::Error;
 use crate::func::{Ctx, Functions};
 use crate::parse::{Parsed, parse};
 use crate::value::{Str, Value};
 use crate::vm::Machine;
+
+/// Templates by name.
+type Named = HashMap<Str, Arc<Template>, RandomState>;
 
 /// What a missing key of a map gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,13 +46,13 @@ pub enum MissingKey {
 pub struct TemplateSet {
     pub(crate) functions: Arc<Functions>,
     pub(crate) missing_key: MissingKey,
-    templates: HashMap<Str, Arc<Template>>,
+    templates: Named,
 }
 
 impl TemplateSet {
     /// An empty set. Templates may use `functions` and no others.
     pub fn new(functions: Arc<Functions>, missing_key: MissingKey) -> Self {
-        Self { functions, missing_key, templates: HashMap::new() }
+        Self { functions, missing_key, templates: Named::default() }
     }
 
     /// Adds the template `name` and every template its text defines. A template of the same name
@@ -117,7 +122,7 @@ pub(crate) fn no_template(name: &Str) -> Error {
 }
 
 fn associate(
-    templates: &mut HashMap<Str, Arc<Template>>,
+    templates: &mut Named,
     template: Arc<Template>,
     known_elsewhere: impl Fn(&Str) -> bool,
 ) {
@@ -129,7 +134,7 @@ fn associate(
 
 /// What the texts of running `tpl` calls define, seen before the set itself.
 #[derive(Debug)]
-pub(crate) struct Overlay(HashMap<Str, Arc<Template>>);
+pub(crate) struct Overlay(Named);
 
 impl Overlay {
     /// The definitions of a parsed text over those around it, and how many there are.

@@ -37,7 +37,7 @@ fn next_marker(text: &str, from: usize) -> Option<usize> {
     }
     // A line starts after its newline even where the search starts there.
     let search = from.saturating_sub(1);
-    text.get(search..)?.find("\n---").map(|found| search + found + 1)
+    find_marker(text.get(search..)?).map(|found| search + found + 1)
 }
 
 /// `(?:^|\s*\n)---\s*`; both ends of each document are trimmed.
@@ -49,7 +49,7 @@ fn split_318(text: &str) -> Vec<&str> {
         documents.push("");
         start = after_white(text, 3);
     }
-    while let Some(found) = text.get(start..).and_then(|rest| rest.find("\n---")) {
+    while let Some(found) = text.get(start..).and_then(find_marker) {
         let newline = start + found;
         let document = text.get(start..newline).unwrap_or_default();
         documents.push(document.trim_end_matches(is_white));
@@ -57,6 +57,10 @@ fn split_318(text: &str) -> Vec<&str> {
     }
     documents.extend(text.get(start..));
     documents.into_iter().filter(|d| !d.is_empty()).map(str::trim).collect()
+}
+
+fn find_marker(text: &str) -> Option<usize> {
+    memchr::memmem::find(text.as_bytes(), b"\n---")
 }
 
 fn after_white(text: &str, from: usize) -> usize {

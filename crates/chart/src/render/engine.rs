@@ -8,7 +8,7 @@ use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value
 use super::files::Files;
 use super::functions::{self, LOOKUP, State, without_no_value};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
-use crate::values::{self, Defaults, KeptSchemas, Node, Prepared};
+use crate::values::{self, Defaults, KeptSchemas, Node, Prepared, ReadyValues, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
@@ -65,6 +65,9 @@ impl Templates {
         name: &Str,
         data: &Value,
     ) -> Option<Result<Str, Error>> {
+        if self.handlebars.is_empty() {
+            return None;
+        }
         let name = name.as_str()?;
         let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
         is_there.then(|| self.handlebars.include(ctx, self, name, data))
@@ -81,6 +84,7 @@ pub(super) struct Cache {
     files: HashMap<usize, Files>,
     defaults: Defaults,
     schemas: KeptSchemas,
+    values: ReadyValues,
 }
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.
@@ -191,10 +195,10 @@ pub(super) fn render(
         return Err(RenderError::ApiVersion(api_version.to_owned()));
     }
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
-    let (given, room) = (input.values, input.budget.memory);
-    let prepared =
-        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room)?;
-    values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
+    let (given, profile, room) = (input.values, input.profile, input.budget.memory);
+    let wanted = Wanted { given, profile, room };
+    let (heap, prepared) = cache.values.prepare(chart, &cache.defaults, &cache.schemas, &wanted)?;
+    ctx.heap = heap;
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
     let files = run_all(&mut ctx, &prepared, cache, input, state)?;

@@ -26,7 +26,7 @@ pub(super) const LOOKUP: &str = "lookup";
 /// What these functions keep for one rendering.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    includes: HashMap<Str, u32>,
+    includes: HashMap<Str, u32, foldhash::fast::RandomState>,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
     templates: Option<Arc<Templates>>,

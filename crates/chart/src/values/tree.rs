@@ -14,7 +14,7 @@ pub(crate) struct Node<'c> {
     pub(crate) name: String,
     /// What its parent was called before an alias, if templates are still named after that.
     pub(crate) parent_before_alias: Option<String>,
-    /// Its defaults, on the heap; importing values rewrites them.
+    /// Its defaults, on the heap on which values are merged; importing values rewrites them.
     pub(crate) defaults: Map,
     /// What Chart.yaml asks for; once processed, what is enabled, by the names
     /// they go by.

@@ -1,8 +1,6 @@
 //! The arena of one rendering: every map and list of it, addressed by index.
 
-use std::collections::BTreeMap;
-
-use super::{Kind, Str, Type, Value};
+use super::{Entries, Kind, Str, Type, Value};
 
 /// A reference to a map in a [`Heap`]. Copies refer to the same map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,19 +11,19 @@ pub struct Map(u32);
 pub struct List(u32);
 
 /// A map: its Go type and its entries in byte order of the keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MapData {
     /// [`Type::MAP`] unless made otherwise.
     pub ty: Type,
     /// The entries.
-    pub entries: BTreeMap<Str, Value>,
+    pub entries: Entries,
     /// Whether Go would have a nil map here: reading is fine, setting panics there (`assignment to
     /// entry in nil map`) and does nothing here.
     pub nil: bool,
 }
 
 /// A list: its Go type and its elements.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListData {
     /// [`Type::LIST`] unless made otherwise.
     pub ty: Type,
@@ -38,7 +36,7 @@ pub struct ListData {
 /// All maps and lists of one rendering, freed together.
 ///
 /// Values refer into the heap that made them; with another heap they show empty maps and lists.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Heap {
     pub(super) maps: Vec<MapData>,
     pub(super) lists: Vec<ListData>,
@@ -51,12 +49,13 @@ pub struct Heap {
     pub(super) free_lists: Vec<usize>,
 }
 
-static NO_MAP: MapData = MapData { ty: Type::MAP, entries: BTreeMap::new(), nil: true };
+static NO_MAP: MapData = MapData { ty: Type::MAP, entries: Entries::new(), nil: true };
 static NO_LIST: ListData = ListData { ty: Type::LIST, items: Vec::new(), nil: true };
 
 /// What a map or list costs besides its entries, in bytes.
 const CONTAINER_COST: usize = 64;
-/// What one node of a map's tree costs: it has room for eleven entries, however few there are.
+/// What one node of a map's tree costs: it has room for eleven entries, however few there are. The
+/// list of a small map takes no more.
 const NODE_COST: usize = 11 * (size_of::<Str>() + size_of::<Value>()) + 24;
 /// How many entries such a node has, but for the last one.
 const NODE_ENTRIES: usize = 7;
@@ -74,12 +73,20 @@ pub(super) fn list_cost(list: &ListData) -> usize {
 }
 
 impl Map {
+    pub(super) fn at(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl List {
+    pub(super) fn at(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -99,7 +106,7 @@ impl Heap {
     /// A new empty map of a given type, named ones included.
     pub fn new_map_of(&mut self, ty: Type) -> Map {
         self.bytes += CONTAINER_COST;
-        let data = MapData { ty, entries: BTreeMap::new(), nil: false };
+        let data = MapData { ty, entries: Entries::new(), nil: false };
         if let Some(at) = self.free_maps.pop()
             && let Some(place) = self.maps.get_mut(at)
         {
@@ -112,7 +119,7 @@ impl Heap {
     }
 
     /// A new `map[string]interface {}` of entries whose keys are shared with another map.
-    pub fn new_map_with(&mut self, entries: BTreeMap<Str, Value>) -> Map {
+    pub fn new_map_with(&mut self, entries: Entries) -> Map {
         let map = self.new_map();
         if let Some(data) = self.maps.get_mut(map.0 as usize) {
             data.entries = entries;

@@ -1,6 +1,7 @@
 //! Values as templates see them: Go's kinds and types, maps and lists by reference.
 
 mod complex;
+mod entries;
 mod heap;
 mod object;
 mod plain;
@@ -9,6 +10,7 @@ mod text;
 mod types;
 
 pub(crate) use complex::Complex;
+pub use entries::Entries;
 pub use heap::{Heap, List, ListData, Map, MapData};
 pub use object::{Object, TypedNil};
 pub use plain::{Seed, View};

@@ -5,7 +5,7 @@
 //! its budget with what Go's garbage collector has long forgotten.
 
 use super::heap::{Heap, list_cost, map_cost};
-use super::{Object, Value};
+use super::{List, Map, Object, Value};
 
 /// How deep objects may hold objects.
 const MAX_OBJECTS: usize = 16;
@@ -112,12 +112,96 @@ impl<'h> Sweep<'h> {
     }
 }
 
+/// Where maps and lists have come to in another heap.
+struct Moved {
+    maps: Vec<Option<usize>>,
+    lists: Vec<Option<usize>>,
+    waiting: Vec<Container>,
+    /// How many maps and lists there are by now.
+    counts: (usize, usize),
+}
+
+impl Moved {
+    fn map(&mut self, map: Map) -> Map {
+        let Some(place) = self.maps.get_mut(map.index()) else { return map };
+        let to = *place.get_or_insert_with(|| {
+            self.waiting.push(Container::Map(map.index()));
+            self.counts.0 += 1;
+            self.counts.0 - 1
+        });
+        Map::at(to)
+    }
+
+    fn list(&mut self, list: List) -> List {
+        let Some(place) = self.lists.get_mut(list.index()) else { return list };
+        let to = *place.get_or_insert_with(|| {
+            self.waiting.push(Container::List(list.index()));
+            self.counts.1 += 1;
+            self.counts.1 - 1
+        });
+        List::at(to)
+    }
+
+    fn value(&mut self, value: &mut Value) {
+        match value {
+            Value::Map(map) => *map = self.map(*map),
+            Value::List(list) => *list = self.list(*list),
+            _ => {}
+        }
+    }
+}
+
 impl Heap {
     /// Says that everything made so far stays: only what is made from now on may be emptied once
     /// nobody refers to it. Without a seal nothing ever is.
     pub fn seal(&mut self) {
         self.sealed = (self.maps.len(), self.lists.len());
         self.is_sealed = true;
+    }
+
+    /// A heap of only what can be reached from a map, and that map in it. What is shared stays shared.
+    /// Only for plain data: what objects hold is not followed.
+    #[must_use]
+    pub fn only(mut self, root: Map) -> (Self, Map) {
+        let mut moved = Moved {
+            maps: vec![None; self.maps.len()],
+            lists: vec![None; self.lists.len()],
+            waiting: Vec::new(),
+            counts: (0, 0),
+        };
+        let mut kept = Self::new();
+        let root = moved.map(root);
+        while let Some(container) = moved.waiting.pop() {
+            match container {
+                Container::Map(at) => {
+                    let Some(map) = self.maps.get_mut(at) else { continue };
+                    let mut entries = std::mem::take(&mut map.entries);
+                    entries.values_mut().for_each(|value| moved.value(value));
+                    let to = moved.maps.get(at).copied().flatten().unwrap_or_default();
+                    while kept.maps.len() <= to {
+                        kept.new_map();
+                    }
+                    if let Some(place) = kept.maps.get_mut(to) {
+                        (place.ty, place.nil, place.entries) = (map.ty, map.nil, entries);
+                    }
+                }
+                Container::List(at) => {
+                    let Some(list) = self.lists.get_mut(at) else { continue };
+                    let mut items = std::mem::take(&mut list.items);
+                    items.iter_mut().for_each(|value| moved.value(value));
+                    let to = moved.lists.get(at).copied().flatten().unwrap_or_default();
+                    while kept.lists.len() <= to {
+                        kept.new_list(Vec::new());
+                    }
+                    if let Some(place) = kept.lists.get_mut(to) {
+                        (place.ty, place.nil, place.items) = (list.ty, list.nil, items);
+                    }
+                }
+            }
+        }
+        kept.bytes = kept.maps.iter().map(map_cost).sum::<usize>();
+        kept.bytes += kept.lists.iter().map(list_cost).sum::<usize>();
+        (kept, root)
     }
 
     /// Empties what was not reached, to be used again.
@@ -129,7 +213,7 @@ impl Heap {
             if reached.maps.get(at) == Some(&true) {
                 self.bytes += map_cost(map);
             } else {
-                map.entries = std::collections::BTreeMap::new();
+                map.entries = super::Entries::new();
                 self.free_maps.push(at);
             }
         }
@@ -149,6 +233,28 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heap_of_its_own_has_what_can_be_reached_and_shares_what_was_shared() {
+        let mut heap = Heap::new();
+        heap.new_map();
+        let (root, shared) = (heap.new_map(), heap.new_map());
+        heap.new_list(vec![1.5.into()]);
+        let list = heap.new_list(vec![shared.into(), root.into()]);
+        heap.set(shared, "text", "x");
+        heap.set(root, "list", list);
+        heap.set(root, "shared", shared);
+        let (mut kept, root) = heap.only(root);
+        assert_eq!(kept.containers(), 3);
+        let shared = kept.get(root, "shared").and_then(Value::as_map).unwrap();
+        let list = kept.get(root, "list").and_then(Value::as_list).unwrap();
+        let items: Vec<_> = kept.items(list).iter().map(Value::as_map).collect();
+        assert_eq!(items, [Some(shared), Some(root)]);
+        let before = kept.allocated();
+        kept.set(shared, "more", 1.5);
+        assert_eq!(kept.map(shared).entries.len(), 2);
+        assert!(before > 0 && kept.allocated() > before);
+    }
 
     #[test]
     fn only_what_nobody_holds_is_emptied() {

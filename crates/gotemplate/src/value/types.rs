@@ -119,11 +119,10 @@ impl Type {
     }
 
     /// The method of that name.
-    pub fn method(self, name: &str) -> Option<&'static Method> {
-        match self {
-            Self::Named(named) => named.methods.iter().find(|method| method.name == name),
-            _ => None,
-        }
+    pub fn method(self, name: impl AsRef<[u8]>) -> Option<&'static Method> {
+        let Self::Named(named) = self else { return None };
+        let name = name.as_ref();
+        named.methods.iter().find(|method| method.name.as_bytes() == name)
     }
 }
 

@@ -27,7 +27,7 @@ impl Machine<'_> {
         // Maps without methods are nearly all there is.
         if let Value::Map(map) = receiver {
             let data = self.ctx.heap.map(*map);
-            let found = data.entries.get(name);
+            let found = data.entries.get(name.as_bytes());
             if !matches!(data.ty, Type::Named(_)) {
                 let any = data.ty == Type::MAP;
                 return match found {
@@ -40,7 +40,7 @@ impl Machine<'_> {
             return self.field_of_nil(iface, name);
         }
         let ty = self.ctx.heap.type_of(receiver).unwrap_or(Type::Any);
-        if let Some(method) = ty.method(&name.to_str_lossy()) {
+        if let Some(method) = ty.method(name) {
             let (params, variadic) = (method.params.len(), method.variadic.is_some());
             if let Some(message) = wrong_count_for(params, variadic, method.name, 0, 0) {
                 return Err(FuncError::new(message));
@@ -122,7 +122,7 @@ impl Machine<'_> {
             return Ok(false);
         }
         let ty = self.ctx.heap.type_of(&receiver).unwrap_or(Type::Any);
-        let Some(method) = ty.method(&name.to_str_lossy()) else {
+        let Some(method) = ty.method(name) else {
             return Err(self.no_method(&receiver, iface, name));
         };
         let given = args + usize::from(has_final);

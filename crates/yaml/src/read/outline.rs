@@ -48,8 +48,9 @@ const MAX_KEY: usize = 1000;
 /// ```
 pub fn outline<'a>(text: &'a str, tell: impl FnMut(&[&'a str], Outlined<'a>)) -> Option<()> {
     let lines = Lines { text, at: 0 };
+    let simple = text.bytes().fold(true, |all, byte| all & (is_printable(byte) | (byte == b'\n')));
     let (levels, path) = (Vec::new(), Vec::new());
-    Outline { lines, levels, started: false, open: false, path, tell }.run()
+    Outline { lines, simple, levels, started: false, open: false, path, tell }.run()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,8 @@ struct Level {
 
 struct Outline<'a, F> {
     lines: Lines<'a>,
+    /// All is printable ASCII: no line need be looked at for that.
+    simple: bool,
     levels: Vec<Level>,
     started: bool,
     /// The last entry of the innermost collection has no value yet.
@@ -101,10 +104,10 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
     fn run(mut self) -> Option<()> {
         while let Some(line) = self.lines.peek() {
             self.lines.take(line);
-            if !is_simple(line) {
+            if !self.simple && !is_simple(line) {
                 return None;
             }
-            let content = line.trim_start_matches(' ');
+            let content = unindented(line);
             if content.is_empty() || content.starts_with('#') {
                 continue;
             }
@@ -267,7 +270,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
         let mut indent = None;
         let mut deepest_blank = 0;
         while let Some(line) = self.lines.peek() {
-            let content = line.trim_start_matches(' ');
+            let content = unindented(line);
             let column = line.len() - content.len();
             if content.is_empty() {
                 if indent.is_none() {
@@ -284,7 +287,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
             } else {
                 indent = Some(column);
             }
-            if !is_simple_or_tab(line) {
+            if !self.simple && !is_simple_or_tab(line) {
                 return None;
             }
             self.lines.take(line);
@@ -295,13 +298,23 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
     }
 }
 
+/// What a line holds behind its indentation.
+fn unindented(line: &str) -> &str {
+    let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
+    line.get(spaces..).unwrap_or_default()
+}
+
+fn is_printable(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte)
+}
+
 /// Whether a line holds only characters that mean nothing but themselves.
 fn is_simple(line: &str) -> bool {
-    line.bytes().all(|byte| matches!(byte, b' '..=b'~')) || are_letters(line, false)
+    line.bytes().all(is_printable) || are_letters(line, false)
 }
 
 fn is_simple_or_tab(line: &str) -> bool {
-    line.bytes().all(|byte| matches!(byte, b' '..=b'~')) || are_letters(line, true)
+    line.bytes().all(is_printable) || are_letters(line, true)
 }
 
 /// The same with letters of other scripts, but no control characters, breaks and marks of Unicode.
@@ -338,7 +351,17 @@ fn key(text: &str) -> Option<Option<(&str, &str)>> {
 }
 
 fn is_key_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'$')
+    static ARE: [bool; 256] = {
+        let mut are = [false; 256];
+        let mut byte: u8 = 0;
+        while byte < 128 {
+            are[byte as usize] =
+                byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b'$');
+            byte += 1;
+        }
+        are
+    };
+    ARE.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
 /// A quoted scalar on one line: what is inside, what follows, and whether there are escapes.

@@ -4,13 +4,14 @@ use serde::ser::{Error as _, Impossible, Serialize, Serializer};
 
 use crate::error::Error;
 
-/// Turns a key into its text.
-pub(super) struct KeyText;
+/// Writes a key's text behind others.
+pub(super) struct KeyText<'k>(pub &'k mut String);
 
 macro_rules! as_text {
     ($($method:ident: $type:ty),*) => {
-        $(fn $method(self, v: $type) -> Result<String, Error> {
-            Ok(v.to_string())
+        $(fn $method(self, v: $type) -> Result<(), Error> {
+            self.0.push_str(&v.to_string());
+            Ok(())
         })*
     };
 }
@@ -19,48 +20,52 @@ fn no_key<T>() -> Result<T, Error> {
     Err(Error::custom("a key must be a string"))
 }
 
-impl Serializer for KeyText {
-    type Ok = String;
+impl Serializer for KeyText<'_> {
+    type Ok = ();
     type Error = Error;
-    type SerializeSeq = Impossible<String, Error>;
-    type SerializeTuple = Impossible<String, Error>;
-    type SerializeTupleStruct = Impossible<String, Error>;
-    type SerializeTupleVariant = Impossible<String, Error>;
-    type SerializeMap = Impossible<String, Error>;
-    type SerializeStruct = Impossible<String, Error>;
-    type SerializeStructVariant = Impossible<String, Error>;
+    type SerializeSeq = Impossible<(), Error>;
+    type SerializeTuple = Impossible<(), Error>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Impossible<(), Error>;
+    type SerializeMap = Impossible<(), Error>;
+    type SerializeStruct = Impossible<(), Error>;
+    type SerializeStructVariant = Impossible<(), Error>;
 
     as_text! {
         serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_char: char,
-        serialize_str: &str
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_char: char
     }
 
-    fn serialize_f32(self, _: f32) -> Result<String, Error> {
+    fn serialize_str(self, v: &str) -> Result<(), Error> {
+        self.0.push_str(v);
+        Ok(())
+    }
+
+    fn serialize_f32(self, _: f32) -> Result<(), Error> {
         no_key()
     }
 
-    fn serialize_f64(self, _: f64) -> Result<String, Error> {
+    fn serialize_f64(self, _: f64) -> Result<(), Error> {
         no_key()
     }
 
-    fn serialize_bytes(self, _: &[u8]) -> Result<String, Error> {
+    fn serialize_bytes(self, _: &[u8]) -> Result<(), Error> {
         no_key()
     }
 
-    fn serialize_none(self) -> Result<String, Error> {
+    fn serialize_none(self) -> Result<(), Error> {
         no_key()
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, Error> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<String, Error> {
+    fn serialize_unit(self) -> Result<(), Error> {
         no_key()
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<String, Error> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
         no_key()
     }
 
@@ -69,15 +74,15 @@ impl Serializer for KeyText {
         _: &'static str,
         _: u32,
         variant: &'static str,
-    ) -> Result<String, Error> {
-        Ok(variant.to_owned())
+    ) -> Result<(), Error> {
+        self.serialize_str(variant)
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
         _: &'static str,
         value: &T,
-    ) -> Result<String, Error> {
+    ) -> Result<(), Error> {
         value.serialize(self)
     }
 
@@ -87,7 +92,7 @@ impl Serializer for KeyText {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> Result<String, Error> {
+    ) -> Result<(), Error> {
         no_key()
     }
 

@@ -2,6 +2,7 @@
 
 mod key_text;
 mod keys;
+mod look;
 mod printer;
 mod scalar;
 mod ser;

@@ -1,5 +1,6 @@
 //! Text on its way out: columns, indentation, folding, escapes.
 
+use super::look::Look;
 use super::scalar::{Analysis, Style, choose, is_break, is_printable};
 use crate::Dialect;
 use crate::error::Error;
@@ -37,13 +38,13 @@ impl Printer {
     }
 
     /// Whether a text may be written, with all its lines indented and all its escapes.
-    pub fn check_text(&self, text: &str, indent: usize) -> Result<(), Error> {
+    pub fn check_text(&self, text: &str, look: Look, indent: usize) -> Result<(), Error> {
         if self.room == usize::MAX {
             return Ok(());
         }
-        let lines = text.bytes().filter(|byte| *byte == b'\n').count() + text.len() / WIDTH + 1;
-        let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) || byte == b'\n');
-        let length = text.len().saturating_mul(if plain { 2 } else { 4 });
+        let breaks = if look.has_newlines() { count(b'\n', text) } else { 0 };
+        let lines = breaks + text.len() / WIDTH + 1;
+        let length = text.len().saturating_mul(if look.is_plain() { 2 } else { 4 });
         self.check(lines.saturating_mul(indent).saturating_add(length))
     }
 
@@ -59,10 +60,22 @@ impl Printer {
     }
 
     pub fn indent(&mut self, columns: usize) {
-        self.out.extend(std::iter::repeat_n(' ', columns));
+        const SPACES: &str = "                                ";
+        let mut left = columns;
+        while left > 0 {
+            let some = left.min(SPACES.len());
+            self.out.push_str(SPACES.get(..some).unwrap_or(SPACES));
+            left -= some;
+        }
     }
 
     fn column(&self) -> usize {
+        let bytes = self.out.as_bytes();
+        let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+        let line = bytes.get(start..).unwrap_or_default();
+        if line.is_ascii() && !line.contains(&b'\r') {
+            return line.len();
+        }
         let line = self.out.rsplit(is_break).next().unwrap_or_default();
         line.chars().count()
     }
@@ -73,42 +86,49 @@ impl Printer {
     }
 
     /// Writes a string as a value; lines that it needs are indented by `indent`.
-    pub fn string(&mut self, text: &str, indent: usize) {
-        let analysis = Analysis::of(text, self.dialect);
-        self.styled(text, choose(text, &analysis, false, self.dialect), Some(indent));
+    pub fn string(&mut self, text: &str, look: Look, indent: usize) {
+        let analysis = Analysis::of(text, look, self.dialect);
+        self.styled(text, look, choose(text, &analysis, false, self.dialect), Some(indent));
     }
 
     /// Writes a string as a key on one line. False, and nothing, if it cannot be one.
-    pub fn simple_key(&mut self, text: &str) -> bool {
-        let analysis = Analysis::of(text, self.dialect);
+    pub fn simple_key(&mut self, text: &str, look: Look) -> bool {
+        let analysis = Analysis::of(text, look, self.dialect);
         if analysis.multiline || text.len() > 128 {
             return false;
         }
-        self.styled(text, choose(text, &analysis, true, self.dialect), None);
+        self.styled(text, look, choose(text, &analysis, true, self.dialect), None);
         true
     }
 
     /// `indent` of none: the text must stay on its line.
-    fn styled(&mut self, text: &str, style: Style, indent: Option<usize>) {
+    fn styled(&mut self, text: &str, look: Look, style: Style, indent: Option<usize>) {
         let fold = Fold {
             width: if self.dialect == Dialect::V2 && indent.is_some() { WIDTH } else { usize::MAX },
             indent: indent.unwrap_or(0),
         };
         match style {
-            Style::Plain => self.flow(text, fold, false),
+            Style::Plain => self.flow(text, look, fold, false),
             Style::SingleQuoted => {
                 self.out.push('\'');
-                self.flow(text, fold, true);
+                self.flow(text, look, fold, true);
                 self.out.push('\'');
             }
             Style::DoubleQuoted => self.double_quoted(text, fold),
-            Style::Literal => self.literal(text, indent.unwrap_or(0)),
+            Style::Literal => self.literal(text, look, indent.unwrap_or(0)),
         }
     }
 
     /// The text of a plain or single-quoted scalar.
-    fn flow(&mut self, text: &str, fold: Fold, quoted: bool) {
+    fn flow(&mut self, text: &str, look: Look, fold: Fold, quoted: bool) {
+        let as_it_is = look.is_plain_line() && !(quoted && look.has_quotes());
+        if as_it_is && (!look.has_spaces() || fold.width == usize::MAX) {
+            return self.out.push_str(text);
+        }
         let mut column = self.column();
+        if as_it_is && column + text.len() <= fold.width {
+            return self.out.push_str(text);
+        }
         let mut after_space = false;
         let mut after_break = false;
         let mut chars = text.char_indices().peekable();
@@ -219,7 +239,7 @@ impl Printer {
         self.out.push(letter);
     }
 
-    fn literal(&mut self, text: &str, indent: usize) {
+    fn literal(&mut self, text: &str, look: Look, indent: usize) {
         self.out.push('|');
         if text.starts_with(|c| c == ' ' || is_break(c)) {
             self.out.push('2');
@@ -231,6 +251,15 @@ impl Printer {
             _ => self.out.push('-'),
         }
         self.out.push('\n');
+        if look.is_plain() {
+            for line in text.split_inclusive('\n') {
+                if line != "\n" {
+                    self.indent(indent);
+                }
+                self.out.push_str(line);
+            }
+            return;
+        }
         let mut after_break = true;
         for c in text.chars() {
             if !is_break(c) && after_break {
@@ -240,4 +269,8 @@ impl Printer {
             self.out.push(c);
         }
     }
+}
+
+fn count(byte: u8, text: &str) -> usize {
+    memchr::memchr_iter(byte, text.as_bytes()).count()
 }

@@ -1,5 +1,6 @@
 //! How a string is written: which style it can have, which it gets.
 
+use super::look::Look;
 use crate::Dialect;
 use crate::resolve::{Resolved, is_base60, resolve};
 
@@ -36,7 +37,10 @@ fn is_blank(c: char) -> bool {
 }
 
 impl Analysis {
-    pub fn of(text: &str, dialect: Dialect) -> Self {
+    pub fn of(text: &str, look: Look, dialect: Dialect) -> Self {
+        if look.is_plain() && !text.is_empty() {
+            return Self::of_plain(text, look);
+        }
         let Some(first) = text.chars().next() else {
             return Self { multiline: false, plain: true, single_quoted: true, block: false };
         };
@@ -81,6 +85,41 @@ impl Analysis {
             plain: !(white_ends || unquotable || found.breaks || indicators),
             single_quoted: !unquotable,
             block: !(last == ' ' || closed),
+        }
+    }
+}
+
+impl Analysis {
+    /// The same for printable ASCII and newlines.
+    fn of_plain(text: &str, look: Look) -> Self {
+        let bytes = text.as_bytes();
+        let (first, last) = (bytes.first().copied(), bytes.last().copied());
+        let mut indicators = match first {
+            Some(
+                b'#' | b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\''
+                | b'"' | b'%' | b'@' | b'`',
+            ) => true,
+            Some(b'?' | b'-') => matches!(bytes.get(1), None | Some(b' ')),
+            _ => false,
+        };
+        indicators |= last == Some(b':') || text.starts_with("---") || text.starts_with("...");
+        let (mut break_space, mut space_break) = (false, false);
+        if look.has_newlines() || (look.has_indicators() && look.has_spaces()) {
+            for pair in bytes.windows(2) {
+                match pair {
+                    [b'\n', b' '] => break_space = true,
+                    [b' ', b'\n'] => space_break = true,
+                    [b':', b' '] | [b' ' | b'\n', b'#'] => indicators = true,
+                    _ => {}
+                }
+            }
+        }
+        let white_ends = [first, last].iter().any(|end| matches!(end, Some(b' ' | b'\n')));
+        Self {
+            multiline: look.has_newlines(),
+            plain: !(white_ends || break_space || space_break || look.has_newlines() || indicators),
+            single_quoted: !(break_space || space_break),
+            block: !(last == Some(b' ') || space_break),
         }
     }
 }

@@ -10,7 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{self, Serialize};
 
+use super::key_text::KeyText;
 use super::keys;
+use super::look::Look;
 use super::printer::Printer;
 use crate::error::{Error, ErrorKind};
 use crate::number::{go_float, json_float};
@@ -69,10 +71,12 @@ impl<'p> ValueWriter<'p> {
     }
 
     fn text(mut self, text: &str) -> Result<(), Error> {
-        self.printer.check_text(text, self.indent + 2)?;
-        let text = through_json(text, self.printer.dialect)?;
+        let look = Look::at(text);
+        self.printer.check_text(text, look, self.indent + 2)?;
+        let text = through_json(text, look, self.printer.dialect)?;
         self.space();
-        self.printer.string(&text, self.indent + 2);
+        let look = if look.is_plain() { look } else { Look::at(&text) };
+        self.printer.string(&text, look, self.indent + 2);
         self.printer.end_line();
         Ok(())
     }
@@ -94,6 +98,7 @@ impl<'p> ValueWriter<'p> {
             indent,
             depth: self.depth + 1,
             entries: Vec::new(),
+            keys: String::new(),
             begun: false,
             simple: true,
         })
@@ -102,10 +107,12 @@ impl<'p> ValueWriter<'p> {
 
 /// What the way through JSON, which `toYaml` takes, does to a string: characters that the YAML
 /// reader refuses are an error, and NEL, which it takes for a line break, becomes a space.
-fn through_json(text: &str, dialect: Dialect) -> Result<std::borrow::Cow<'_, str>, Error> {
-    if dialect == Dialect::V3
-        || text.bytes().all(|byte| (b' '..=b'~').contains(&byte) || byte == b'\n')
-    {
+fn through_json(
+    text: &str,
+    look: Look,
+    dialect: Dialect,
+) -> Result<std::borrow::Cow<'_, str>, Error> {
+    if dialect == Dialect::V3 || look.is_plain() {
         return Ok(text.into());
     }
     // Below the space, JSON escapes; what it leaves as it is must be allowed.
@@ -130,11 +137,11 @@ fn through_json(text: &str, dialect: Dialect) -> Result<std::borrow::Cow<'_, str
 }
 
 /// Keys must get through JSON too: in front of its `:` the reader takes one line, and not a long one.
-fn check_key(key: &str, dialect: Dialect) -> Result<(), Error> {
-    if dialect == Dialect::V3 {
+fn check_key(key: &str, look: Look, dialect: Dialect) -> Result<(), Error> {
+    if dialect == Dialect::V3 || (look.is_plain() && key.len() <= 160) {
         return Ok(());
     }
-    through_json(key, dialect)?;
+    through_json(key, look, dialect)?;
     let too_long = key.len() > 160 && json_length(key) > 1024;
     if too_long || key.contains('\u{85}') {
         return Err(Error::new(ErrorKind::Print, "yaml: did not find expected ',' or '}'"));
@@ -154,7 +161,8 @@ fn json_length(text: &str) -> usize {
 
 /// An entry of a mapping in the text.
 struct Entry {
-    key: String,
+    /// Where its key ends among all of them.
+    key: usize,
     start: usize,
     end: usize,
 }
@@ -166,6 +174,8 @@ struct Collection<'p> {
     indent: usize,
     depth: usize,
     entries: Vec<Entry>,
+    /// The keys one behind the other.
+    keys: String,
     begun: bool,
     simple: bool,
 }
@@ -200,20 +210,24 @@ impl Collection<'_> {
         })
     }
 
-    fn key(&mut self, key: String) -> Result<(), Error> {
-        check_key(&key, self.printer.dialect)?;
+    fn key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        let before = self.keys.len();
+        key.serialize(KeyText(&mut self.keys))?;
         self.next_line();
+        let key = self.keys.get(before..).unwrap_or_default();
+        let look = Look::at(key);
+        check_key(key, look, self.printer.dialect)?;
         let start = self.printer.out.len();
-        self.printer.check_text(&key, self.indent + 2)?;
-        self.simple = self.printer.simple_key(&key);
+        self.printer.check_text(key, look, self.indent + 2)?;
+        self.simple = self.printer.simple_key(key, look);
         if !self.simple {
             self.printer.out.push_str("? ");
-            self.printer.string(&key, self.indent + 2);
+            self.printer.string(key, look, self.indent + 2);
             self.printer.end_line();
             self.printer.indent(self.indent);
         }
         self.printer.out.push(':');
-        self.entries.push(Entry { key, start, end: start });
+        self.entries.push(Entry { key: self.keys.len(), start, end: start });
         Ok(())
     }
 
@@ -234,9 +248,11 @@ impl Collection<'_> {
             self.printer.out.push('\n');
             return;
         }
-        let Self { printer, indent, entries, .. } = self;
-        let order = |a: usize, b: usize| match (entries.get(a), entries.get(b)) {
-            (Some(a), Some(b)) => keys::compare(&a.key, &b.key, printer.dialect),
+        let Self { printer, indent, entries, keys, .. } = self;
+        let end = |at: usize| entries.get(at).map_or(0, |entry| entry.key);
+        let key = |at: usize| keys.get(at.checked_sub(1).map_or(0, end)..end(at));
+        let order = |a: usize, b: usize| match (key(a), key(b)) {
+            (Some(a), Some(b)) => keys::compare(a, b, printer.dialect),
             _ => Ordering::Equal,
         };
         let sorted = (1..entries.len()).all(|at| order(at, at - 1) != Ordering::Less);
@@ -385,7 +401,7 @@ impl<'p> ser::Serializer for ValueWriter<'p> {
         value: &T,
     ) -> Result<(), Error> {
         let mut map = self.collection(true)?;
-        map.key(variant.to_owned())?;
+        map.key(variant)?;
         map.value(value)?;
         map.finish("{}");
         Ok(())
@@ -483,7 +499,6 @@ impl ser::SerializeMap for Mapping<'_> {
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        let key = key.serialize(super::key_text::KeyText)?;
         self.0.key(key)
     }
 
@@ -506,7 +521,7 @@ impl ser::SerializeStruct for Mapping<'_> {
         key: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        self.0.key(key.to_owned())?;
+        self.0.key(key)?;
         self.0.value(value)
     }
 

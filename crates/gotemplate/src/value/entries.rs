@@ -1,0 +1,253 @@
+//! The entries of a map, in byte order of the keys.
+
+use std::collections::{BTreeMap, btree_map};
+use std::{slice, vec};
+
+use super::{Str, Value};
+
+/// More entries than this are kept in a tree.
+const FEW: usize = 32;
+/// Up to as many, looking at all lengths finds a key sooner than halving does.
+const LOOKED_THROUGH: usize = 12;
+
+/// The entries of a map in byte order of the keys: nearly all maps are small, and for those a plain
+/// list takes less room and time than a tree.
+#[derive(Clone, Debug)]
+pub struct Entries(Repr);
+
+#[derive(Clone, Debug)]
+enum Repr {
+    Few(Vec<(Str, Value)>),
+    Many(BTreeMap<Str, Value>),
+}
+
+impl Entries {
+    /// None.
+    pub const fn new() -> Self {
+        Self(Repr::Few(Vec::new()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Few(list) => list.len(),
+            Repr::Many(tree) => tree.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&Value> {
+        match &self.0 {
+            Repr::Few(list) if list.len() <= LOOKED_THROUGH => {
+                list.iter().find(|(known, _)| known.as_bytes() == key).map(|(_, value)| value)
+            }
+            Repr::Few(list) => {
+                let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;
+                list.get(at).map(|(_, value)| value)
+            }
+            Repr::Many(tree) => tree.get(key),
+        }
+    }
+
+    /// Sets a key; gives the value it had.
+    pub fn insert(&mut self, key: Str, value: Value) -> Option<Value> {
+        let list = match &mut self.0 {
+            Repr::Many(tree) => return tree.insert(key, value),
+            Repr::Few(list) => list,
+        };
+        // Keys mostly come in their order.
+        let at = match list.last() {
+            None => 0,
+            Some((last, _)) if *last < key => list.len(),
+            Some(_) => match list.binary_search_by(|(known, _)| known.cmp(&key)) {
+                Ok(at) => {
+                    let (_, known) = list.get_mut(at)?;
+                    return Some(std::mem::replace(known, value));
+                }
+                Err(at) => at,
+            },
+        };
+        if list.len() < FEW {
+            list.insert(at, (key, value));
+        } else {
+            let mut tree: BTreeMap<_, _> = std::mem::take(list).into_iter().collect();
+            tree.insert(key, value);
+            self.0 = Repr::Many(tree);
+        }
+        None
+    }
+
+    /// Takes a key away; gives the value it had.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        match &mut self.0 {
+            Repr::Few(list) => {
+                let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;
+                Some(list.remove(at).1)
+            }
+            Repr::Many(tree) => tree.remove(key),
+        }
+    }
+
+    /// Keys and values.
+    pub fn iter(&self) -> Iter<'_> {
+        match &self.0 {
+            Repr::Few(list) => Iter::Few(list.iter()),
+            Repr::Many(tree) => Iter::Many(tree.iter()),
+        }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = &Str> {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// The values.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// The values, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        let (few, many) = match &mut self.0 {
+            Repr::Few(list) => (Some(list.iter_mut().map(|(_, value)| value)), None),
+            Repr::Many(tree) => (None, Some(tree.values_mut())),
+        };
+        few.into_iter().flatten().chain(many.into_iter().flatten())
+    }
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FromIterator<(Str, Value)> for Entries {
+    fn from_iter<I: IntoIterator<Item = (Str, Value)>>(entries: I) -> Self {
+        let entries = entries.into_iter();
+        let expected = entries.size_hint().0.min(FEW);
+        let mut all = Self(Repr::Few(Vec::with_capacity(expected)));
+        for (key, value) in entries {
+            all.insert(key, value);
+        }
+        all
+    }
+}
+
+impl<'e> IntoIterator for &'e Entries {
+    type Item = (&'e Str, &'e Value);
+    type IntoIter = Iter<'e>;
+
+    fn into_iter(self) -> Iter<'e> {
+        self.iter()
+    }
+}
+
+impl IntoIterator for Entries {
+    type Item = (Str, Value);
+    type IntoIter = IntoIter;
+
+    fn into_iter(self) -> IntoIter {
+        match self.0 {
+            Repr::Few(list) => IntoIter::Few(list.into_iter()),
+            Repr::Many(tree) => IntoIter::Many(tree.into_iter()),
+        }
+    }
+}
+
+/// See [`Entries::iter`].
+#[derive(Clone, Debug)]
+pub enum Iter<'e> {
+    /// Of a list.
+    Few(slice::Iter<'e, (Str, Value)>),
+    /// Of a tree.
+    Many(btree_map::Iter<'e, Str, Value>),
+}
+
+impl<'e> Iterator for Iter<'e> {
+    type Item = (&'e Str, &'e Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Few(list) => list.next().map(|(key, value)| (key, value)),
+            Self::Many(tree) => tree.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Few(list) => list.size_hint(),
+            Self::Many(tree) => tree.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+/// The entries themselves.
+#[derive(Debug)]
+pub enum IntoIter {
+    /// Of a list.
+    Few(vec::IntoIter<(Str, Value)>),
+    /// Of a tree.
+    Many(btree_map::IntoIter<Str, Value>),
+}
+
+impl Iterator for IntoIter {
+    type Item = (Str, Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Few(list) => list.next(),
+            Self::Many(tree) => tree.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Few(list) => list.size_hint(),
+            Self::Many(tree) => tree.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_those_of_a_sorted_map_however_many() {
+        for count in [0, 1, 5, LOOKED_THROUGH, LOOKED_THROUGH + 1, FEW, FEW + 1, 200] {
+            let (mut ours, mut plain) = (Entries::new(), BTreeMap::new());
+            // Scattered, some twice.
+            for n in (0..count).map(|n| n * 7919 % 211).chain(0..count / 3) {
+                let key = Str::from(format!("key{n}"));
+                let (old, known) = (
+                    ours.insert(key.clone(), Value::Int(n as i64)),
+                    plain.insert(key, Value::Int(n as i64)),
+                );
+                assert_eq!(old.is_some(), known.is_some());
+            }
+            for n in 0..count / 2 {
+                let key = format!("key{}", n * 3);
+                let (old, known) = (ours.remove(key.as_bytes()), plain.remove(key.as_bytes()));
+                assert_eq!(old.is_some(), known.is_some());
+                assert!(ours.get(key.as_bytes()).is_none());
+            }
+            assert_eq!(ours.len(), plain.len());
+            assert!(ours.keys().eq(plain.keys()), "{count}");
+            for (key, value) in &plain {
+                assert_eq!(ours.get(key.as_bytes()).and_then(Value::as_int), value.as_int());
+            }
+            let again: Entries = ours.clone().into_iter().collect();
+            assert!(again.keys().eq(ours.keys()));
+        }
+    }
+}
