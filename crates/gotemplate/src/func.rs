@@ -125,12 +125,12 @@ impl fmt::Debug for Func {
 /// The functions known to a set of templates, by name. Go's own are always there; a function
 /// added under one of their names takes its place.
 #[derive(Clone, Debug)]
-pub struct Functions(HashMap<&'static str, Arc<Func>>);
+pub struct Functions(HashMap<&'static str, Arc<Func>, foldhash::fast::RandomState>);
 
 impl Functions {
     /// Go's own functions.
     pub fn new() -> Self {
-        let mut functions = Self(HashMap::new());
+        let mut functions = Self(HashMap::default());
         functions.extend(crate::builtins::ITEMS.iter().map(|item| item.func.clone()));
         functions
     }

@@ -90,7 +90,10 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
         }
         cluster.check_kinds(&rendered)?;
     }
-    output::print(args, &release.name, &rendered, out)
+    let printed = output::print(args, &release.name, &rendered, out);
+    // The process ends: what it holds need not be given back piece by piece.
+    std::mem::forget((chart, rendered));
+    printed
 }
 
 fn deprecated(profile: Profile) -> &'static str {

@@ -118,7 +118,7 @@ impl<'t> Parser<'t> {
     }
 
     fn otherwise(&mut self) -> Result<(), Message> {
-        let next = self.peek_non_space().kind;
+        let next = self.peek_non_space().0;
         let chained = matches!(next, Kind::If | Kind::With);
         if !chained {
             self.expect(Kind::RightDelim, "else")?;

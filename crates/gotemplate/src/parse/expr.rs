@@ -7,20 +7,21 @@ use crate::fmt::{quote_str, unquote};
 
 impl<'t> Parser<'t> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe<'t>, Message> {
-        let pos = self.peek_non_space().pos;
+        let (_, pos) = self.peek_non_space();
         let node = self.tree.builder.node(pos);
         let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds: Vec::new() };
         self.declarations(&mut pipe, context)?;
         loop {
-            let token = self.next_non_space();
-            if token.kind == end {
+            let (kind, _) = self.peek_non_space();
+            if kind == end {
+                self.pending.pop();
                 check(&pipe, context)?;
                 return Ok(pipe);
             }
-            if !token.kind.starts_operand() {
+            if !kind.starts_operand() {
+                let token = self.next();
                 return Err(self.unexpected(&token, context));
             }
-            self.back(token);
             let command = self.command()?;
             pipe.cmds.push(command);
         }
@@ -29,11 +30,10 @@ impl<'t> Parser<'t> {
     /// `$x :=`, `$x =`, and for range `$i, $x :=`.
     fn declarations(&mut self, pipe: &mut Pipe<'t>, context: &str) -> Result<(), Message> {
         loop {
-            let variable = self.next_non_space();
-            if variable.kind != Kind::Variable {
-                self.back(variable);
+            if self.peek_non_space().0 != Kind::Variable {
                 return Ok(());
             }
+            let variable = self.next();
             let after = self.next();
             let next =
                 if after.kind == Kind::Space { self.next_non_space() } else { after.clone() };
@@ -60,7 +60,7 @@ impl<'t> Parser<'t> {
             if context != "range" || pipe.decl.len() >= 2 {
                 return Err(format!("too many declarations in {context}"));
             }
-            let follows = self.peek_non_space().kind;
+            let follows = self.peek_non_space().0;
             if !matches!(follows, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
                 return Err("range can only initialize variables".to_owned());
             }
@@ -68,7 +68,7 @@ impl<'t> Parser<'t> {
     }
 
     fn command(&mut self) -> Result<Command<'t>, Message> {
-        let pos = self.peek_non_space().pos;
+        let (_, pos) = self.peek_non_space();
         let node = self.tree.builder.node(pos);
         let mut args = Vec::new();
         loop {
@@ -119,7 +119,11 @@ impl<'t> Parser<'t> {
     }
 
     fn term(&mut self) -> Result<Option<Expr<'t>>, Message> {
-        let token = self.next_non_space();
+        let (kind, _) = self.peek_non_space();
+        if !kind.starts_operand() {
+            return Ok(None);
+        }
+        let token = self.next();
         let kind = match token.kind {
             Kind::Identifier => {
                 let name = token.name();

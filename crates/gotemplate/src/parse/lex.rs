@@ -87,7 +87,12 @@ impl<'t> Lexer<'t> {
     fn emit(&mut self, kind: Kind) -> Token<'t> {
         let text = Cow::Borrowed(self.pending());
         let token = Token { kind, pos: self.start, line: self.line, text };
-        self.ignore();
+        if matches!(kind, Kind::Text | Kind::Space | Kind::RawString) {
+            self.ignore();
+        } else {
+            // No other token goes over the end of a line.
+            self.start = self.pos;
+        }
         token
     }
 
@@ -155,9 +160,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_space(&mut self) {
-        while self.rest().first().is_some_and(|byte| is_space(*byte)) {
-            self.pos += 1;
-        }
+        self.pos += self.rest().iter().take_while(|byte| is_space(**byte)).count();
     }
 
     /// Whether a right delimiter stands here, and if so, whether with a trim marker.
@@ -191,7 +194,14 @@ impl<'t> Lexer<'t> {
             }
             return self.error("unclosed left paren");
         }
-        let Some(c) = self.bump() else { return self.error("unclosed action") };
+        let c = match self.rest().first() {
+            Some(byte) if byte.is_ascii() => {
+                self.pos += 1;
+                char::from(*byte)
+            }
+            Some(_) => self.bump().unwrap_or_default(),
+            None => return self.error("unclosed action"),
+        };
         match c {
             ' ' | '\t' | '\r' | '\n' => self.space(),
             '=' => self.emit(Kind::Assign),
@@ -277,8 +287,8 @@ impl<'t> Lexer<'t> {
 
     fn skip_word(&mut self) {
         loop {
+            self.pos += self.rest().iter().take_while(|byte| is_word(**byte)).count();
             match self.rest().first() {
-                Some(byte) if byte.is_ascii_alphanumeric() || *byte == b'_' => self.pos += 1,
                 Some(byte) if !byte.is_ascii() && self.peek().is_some_and(is_alphanumeric) => {
                     self.bump();
                 }
@@ -297,12 +307,12 @@ impl<'t> Lexer<'t> {
         if !self.at_terminator() {
             return self.bad_character();
         }
-        let word = std::str::from_utf8(self.pending()).unwrap_or_default();
+        let word = self.pending();
         let kind = match Kind::keyword(word) {
             Some(Kind::Break) if !self.break_keyword => Kind::Identifier,
             Some(Kind::Continue) if !self.continue_keyword => Kind::Identifier,
             Some(kind) => kind,
-            None if word == "true" || word == "false" => Kind::Bool,
+            None if word == b"true" || word == b"false" => Kind::Bool,
             None => Kind::Identifier,
         };
         self.emit(kind)
@@ -310,10 +320,11 @@ impl<'t> Lexer<'t> {
 
     /// Whether what stands here may follow a name.
     fn at_terminator(&self) -> bool {
-        match self.peek() {
-            None | Some(' ' | '\t' | '\r' | '\n' | '.' | ',' | '|' | ':' | ')' | '(') => true,
-            Some(_) => self.rest().starts_with(RIGHT),
-        }
+        matches!(
+            self.rest(),
+            [] | [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..]
+                | [b'}', b'}', ..]
+        )
     }
 
     fn number(&mut self) -> Token<'t> {
@@ -368,6 +379,10 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
 fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphabetic() || c.is_numeric()
 }
@@ -387,7 +402,13 @@ fn trim_end(text: &[u8]) -> &[u8] {
     text.get(..end).unwrap_or(text)
 }
 
+/// Up to as many bytes are looked at sooner than a faster search begins.
+const SHORT: usize = 16;
+
 pub(crate) fn count_newlines(text: &[u8]) -> usize {
+    if text.len() < SHORT {
+        return text.iter().map(|byte| usize::from(*byte == b'\n')).sum();
+    }
     memchr::memchr_iter(b'\n', text).count()
 }
 

@@ -191,9 +191,13 @@ impl<'t> Tree<'t> {
 
 impl<'t> Parser<'t> {
     fn next(&mut self) -> Token<'t> {
-        if let Some(token) = self.pending.pop() {
-            return token;
+        match self.pending.pop() {
+            Some(token) => token,
+            None => self.scan(),
         }
+    }
+
+    fn scan(&mut self) -> Token<'t> {
         let token = self.lexer.next_token();
         self.line = token.line;
         if token.kind != Kind::Space {
@@ -211,7 +215,10 @@ impl<'t> Parser<'t> {
     }
 
     fn peek(&mut self) -> Kind {
-        let token = self.next();
+        if let Some(token) = self.pending.last() {
+            return token.kind;
+        }
+        let token = self.scan();
         let kind = token.kind;
         self.back(token);
         kind
@@ -226,10 +233,18 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn peek_non_space(&mut self) -> Token<'t> {
-        let token = self.next_non_space();
-        self.back(token.clone());
-        token
+    /// What comes behind spaces, and where; the spaces are gone.
+    fn peek_non_space(&mut self) -> (Kind, usize) {
+        loop {
+            match self.pending.last() {
+                Some(token) if token.kind == Kind::Space => drop(self.pending.pop()),
+                Some(token) => return (token.kind, token.pos),
+                None => {
+                    let token = self.scan();
+                    self.back(token);
+                }
+            }
+        }
     }
 
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>, Message> {

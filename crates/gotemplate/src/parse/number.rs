@@ -19,6 +19,10 @@ impl<'t> Number<'t> {
                 complex.ok_or_else(|| format!("illegal number syntax: {}", quote_str(&text)))?;
             return Ok(Self::complex(text, complex));
         }
+        if let Some(value) = small(&text) {
+            let (int, uint) = (Some(i64::from(value)), Some(u64::from(value)));
+            return Ok(Self { int, uint, float: Some(f64::from(value)), text, complex: None });
+        }
         let mut uint = parse_uint(&text);
         let int = parse_int(&text);
         if int == Some(0) {
@@ -90,6 +94,12 @@ fn parse_complex(text: &str) -> Option<Complex> {
     let middle = digits.char_indices().rfind(sign);
     let (re, im) = middle.map_or(("0", digits), |(at, _)| digits.split_at(at));
     Some(Complex { re: parse_float(re)?, im: parse_float(im)? })
+}
+
+/// What nearly all numbers are: a few decimal digits.
+fn small(text: &str) -> Option<u32> {
+    let plain = text.len() < 10 && text.bytes().all(|byte| byte.is_ascii_digit());
+    (plain && (text.len() == 1 || !text.starts_with('0'))).then(|| text.parse().ok())?
 }
 
 /// Splits off sign and base as Go's `ParseInt(s, 0, 64)` reads them.

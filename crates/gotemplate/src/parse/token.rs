@@ -45,19 +45,19 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The keyword of that spelling.
-    pub fn keyword(word: &str) -> Option<Self> {
+    pub fn keyword(word: &[u8]) -> Option<Self> {
         Some(match word {
-            "nil" => Self::Nil,
-            "block" => Self::Block,
-            "break" => Self::Break,
-            "continue" => Self::Continue,
-            "define" => Self::Define,
-            "else" => Self::Else,
-            "end" => Self::End,
-            "if" => Self::If,
-            "range" => Self::Range,
-            "template" => Self::Template,
-            "with" => Self::With,
+            b"nil" => Self::Nil,
+            b"block" => Self::Block,
+            b"break" => Self::Break,
+            b"continue" => Self::Continue,
+            b"define" => Self::Define,
+            b"else" => Self::Else,
+            b"end" => Self::End,
+            b"if" => Self::If,
+            b"range" => Self::Range,
+            b"template" => Self::Template,
+            b"with" => Self::With,
             _ => return None,
         })
     }

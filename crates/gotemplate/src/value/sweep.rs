@@ -188,7 +188,9 @@ impl Heap {
                 Container::List(at) => {
                     let Some(list) = self.lists.get_mut(at) else { continue };
                     let mut items = std::mem::take(&mut list.items);
-                    items.iter_mut().for_each(|value| moved.value(value));
+                    for value in &mut items {
+                        moved.value(value);
+                    }
                     let to = moved.lists.get(at).copied().flatten().unwrap_or_default();
                     while kept.lists.len() <= to {
                         kept.new_list(Vec::new());

@@ -48,7 +48,9 @@ const MAX_KEY: usize = 1000;
 /// ```
 pub fn outline<'a>(text: &'a str, tell: impl FnMut(&[&'a str], Outlined<'a>)) -> Option<()> {
     let lines = Lines { text, at: 0 };
-    let simple = text.bytes().fold(true, |all, byte| all & (is_printable(byte) | (byte == b'\n')));
+    // All are looked at, many at once.
+    let plain = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\n');
+    let simple = text.bytes().fold(true, |all, byte| all & plain(byte));
     let (levels, path) = (Vec::new(), Vec::new());
     Outline { lines, simple, levels, started: false, open: false, path, tell }.run()
 }
