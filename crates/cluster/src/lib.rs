@@ -5,6 +5,8 @@
 
 pub mod apply;
 pub mod conditions;
+pub mod drift;
+pub mod fields;
 pub mod mapper;
 pub mod observed;
 pub mod readiness;

@@ -19,7 +19,7 @@ impl Driver {
         &self,
         removals: &[Removal],
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
     ) -> Result<(Vec<ObjectId>, Vec<Kept>), Error> {
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
         for removal in removals {
@@ -37,7 +37,7 @@ impl Driver {
         &self,
         removal: &Removal,
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
     ) -> Result<Removed, Error> {
         if removal.kept {
             return Ok(Removed::Kept(WhyKept::Policy));
