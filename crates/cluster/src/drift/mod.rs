@@ -84,10 +84,7 @@ impl Applier {
         if is_left_alone(live) {
             return Ok(Inspection::Same);
         }
-        let autoscaled = desired.pointer(REPLICAS).is_some_and(|wanted| !wanted.is_null())
-            && is_autoscaled(live)
-            && self.has_autoscaler(target).await?;
-        let (due, body) = due(desired, live, self.manager(), rules, autoscaled);
+        let (due, body) = self.due(target, desired, live, rules).await?;
         if self.is_to_be_taken_over(live) {
             let fields =
                 vec![FieldDrift::of(&Path::default().field("metadata").field("managedFields"))];
@@ -100,6 +97,31 @@ impl Applier {
             return Ok(Inspection::Same);
         }
         self.try_out(target, due, body, live).await
+    }
+
+    /// What to apply where something else is wanted than before: without the fields that are left to
+    /// others.
+    pub async fn without_others(
+        &self,
+        target: &Target,
+        desired: &Value,
+        live: &Value,
+        rules: &[IgnoreRule],
+    ) -> Result<Value, ApplyError> {
+        self.due(target, desired, live, rules).await.map(|(_, body)| body)
+    }
+
+    async fn due(
+        &self,
+        target: &Target,
+        desired: &Value,
+        live: &Value,
+        rules: &[IgnoreRule],
+    ) -> Result<(Vec<Difference>, Value), ApplyError> {
+        let autoscaled = desired.pointer(REPLICAS).is_some_and(|wanted| !wanted.is_null())
+            && is_autoscaled(live)
+            && self.has_autoscaler(target).await?;
+        Ok(due(desired, live, self.manager(), rules, autoscaled))
     }
 
     /// Asks the API server itself what an apply would change.

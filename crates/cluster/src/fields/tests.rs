@@ -105,19 +105,19 @@ fn what_the_api_server_takes_for_nobodys_is_not_missed() {
     assert_eq!(told(&desired, &live(desired.clone(), &bare)), ["+ metadata.labels"]);
 }
 
-fn pod(containers: Value) -> Value {
+fn pod(containers: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" }, "spec": { "containers": containers } })
 }
 
 /// As an API server of 1.36 answers to such an apply.
 #[test]
 fn items_are_found_by_their_keys_wherever_they_are() {
-    let desired = pod(json!([{
+    let desired = pod(&json!([{
         "name": "c", "image": "x", "args": [], "env": [{"name": "A", "value": ""}, {"name": "B"}],
         "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": 0.5}},
         "ports": [{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}], "securityContext": {},
     }]));
-    let there = pod(json!([
+    let there = pod(&json!([
         {"name": "injected", "image": "proxy"},
         {
             "name": "c", "image": "x", "imagePullPolicy": "Always", "env": [{"name": "B"}, {"name": "A"}],
@@ -158,7 +158,7 @@ fn items_are_found_by_their_keys_wherever_they_are() {
 
 #[test]
 fn sets_and_atomic_lists_are_compared_as_such() {
-    let mut desired = pod(json!([]));
+    let mut desired = pod(&json!([]));
     desired["metadata"]["finalizers"] = json!(["a.io/x", "a.io/y"]);
     desired["spec"]["tolerations"] = json!([{"key": "k"}]);
     let mut there = desired.clone();
@@ -178,7 +178,7 @@ fn sets_and_atomic_lists_are_compared_as_such() {
 
 #[test]
 fn a_place_is_a_json_pointer_into_what_is_wanted() {
-    let mut desired = pod(json!([{"name": "b"}, {"name": "c", "image": "x"}]));
+    let mut desired = pod(&json!([{"name": "b"}, {"name": "c", "image": "x"}]));
     desired["metadata"]["annotations"] = json!({"a.io/b~c": "d"});
     let tree = json!({"f:metadata": {"f:labels": {}}, "f:spec": {"f:containers": {
         r#"k:{"name":"c"}"#: {".": {}, "f:name": {}}, r#"k:{"name":"z"}"#: {".": {}, "f:name": {}},

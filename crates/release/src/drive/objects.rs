@@ -39,11 +39,7 @@ impl Driver {
         let target = self.target_of(object).await?;
         let sent = match how {
             How::Claim => self.claim(&target, object, release).await,
-            // How many replicas there are may be an autoscaler's to say.
-            How::Apply if object.body.pointer("/spec/replicas").is_some_and(Value::is_number) => {
-                self.look(&target, object).await
-            }
-            How::Apply => self.apply_unseen(&target, object).await,
+            How::Apply => self.change(&target, object).await,
             How::Verify => self.look(&target, object).await,
         };
         if let Err(Error::Request(ApplyError { kind: FailureKind::NotFound, .. })) = &sent {
@@ -55,12 +51,25 @@ impl Driver {
         Ok(Sent::Applied(Box::new(sent)))
     }
 
-    async fn apply_unseen(
+    /// Applies an object of which something else is wanted than before. It is read first only where a
+    /// part of it may be left to others: how many replicas there are is perhaps an autoscaler's to say.
+    async fn change(
         &self,
         target: &Target,
         object: &PlannedObject,
     ) -> Result<AppliedObject, Error> {
-        let live = self.applier.apply(target, &object.body).await?;
+        let body = &object.body;
+        let shared = !self.ignored.is_empty()
+            || body.pointer("/spec/replicas").is_some_and(Value::is_number);
+        let live = if shared { self.applier.get(target).await? } else { None };
+        let live = match live {
+            Some(live) => {
+                not_terminating(&live, &object.id)?;
+                let ours = self.applier.without_others(target, body, &live, &self.ignored).await?;
+                self.applier.apply(target, &ours).await?
+            }
+            None => self.applier.apply(target, body).await?,
+        };
         Ok(AppliedObject::new(object, live, Found::Unseen))
     }
 

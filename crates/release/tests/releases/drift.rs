@@ -163,6 +163,19 @@ async fn a_restart_reads_each_object_once_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_object_does_not_tell_costs_a_dry_run_and_no_write() {
+    let bench = Bench::new("doubtful").await;
+    let mut spelled = secret("spelled", "");
+    spelled["stringData"] = Value::Null;
+    spelled["data"] = json!({"k": "dg==\n"}); // the API server leaves the line's end out
+    let wish = Wish::new(&bench.namespace, "rel", vec![spelled]);
+    wish.reconcile(&bench.driver).await.expect("installed");
+    let mark = bench.log.mark().expect("a mark");
+    assert_eq!(found(&bench.look_anew("rel").await), [""; 0]);
+    assert_eq!(bench.since(mark), ["list secrets", "get secrets", "patch secrets dry"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_applies_what_is_new_and_looks_at_the_rest() {
     let bench = Bench::new("upgrade").await;
     let objects = vec![config_map("a", "1"), config_map("b", "1"), config_map("c", "1")];
@@ -293,6 +306,13 @@ async fn rules_leave_fields_to_others_in_repairs_and_in_upgrades() {
     );
     let applied = ignoring.repair(&history, None, &[]).await.expect("repaired");
     assert_eq!(found(&applied), [""; 0]);
+    let mut wish = wish;
+    wish.objects[0]["data"]["l"] = "x".into();
+    wish.reconcile(&ignoring).await.expect("upgraded");
+    assert_eq!(
+        maps.get("map").await.expect("a map").data["data"],
+        json!({"k": "theirs", "l": "x"})
+    );
     // An object may ask for it itself.
     let alone = json!({"metadata": {"annotations": {"catamaran.dev/drift": "ignore"}}});
     bench.change(&maps, "map", "theirs", alone).await;
