@@ -256,15 +256,24 @@ impl Applier {
         namespace: &str,
         labels: &str,
     ) -> Result<Vec<Value>, ApplyError> {
+        self.find(resource, namespace, &ListParams::default().labels(labels)).await
+    }
+
+    /// The objects of a resource that `params` selects, from one namespace.
+    pub async fn find(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        params: &ListParams,
+    ) -> Result<Vec<Value>, ApplyError> {
+        let selected = params.label_selector.as_ref().or(params.field_selector.as_ref());
         let target = Target {
             resource: resource.clone(),
             namespace: Some(namespace.to_owned()),
-            name: labels.to_owned(),
+            name: selected.cloned().unwrap_or_default(),
         };
         check(&target, "list", namespace)?;
-        let params = ListParams::default().labels(labels);
-        let request =
-            Request::new(DynamicObject::url_path(resource, Some(namespace))).list(&params);
+        let request = Request::new(DynamicObject::url_path(resource, Some(namespace))).list(params);
         let mut list = self.send(&target, "list", request).await?;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),

@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod conditions;
+pub mod culprit;
 pub mod drift;
 pub mod fields;
 pub mod mapper;
