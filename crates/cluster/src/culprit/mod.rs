@@ -46,6 +46,16 @@ impl Culprit {
     }
 }
 
+/// Whether more can be seen of an object of this kind than it says itself.
+pub fn is_worth_asking(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("", "Pod" | "PersistentVolumeClaim" | "ReplicationController")
+            | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+            | ("batch", "Job")
+    )
+}
+
 impl Applier {
     /// The cause why a live object is not ready, or has failed; `None` if nothing more specific is
     /// seen than [`crate::readiness::assess`] says.
@@ -53,9 +63,10 @@ impl Applier {
         let namespace = target.namespace.as_deref()?;
         let (group, kind) = (target.resource.group.as_str(), target.resource.kind.as_str());
         match (group, kind) {
+            _ if !is_worth_asking(group, kind) => None,
             ("", "Pod") => self.of_pods(namespace, std::slice::from_ref(live)).await,
             ("", "PersistentVolumeClaim") => self.of_event(namespace, kind, live).await,
-            ("apps" | "batch", _) | ("", "ReplicationController") => {
+            _ => {
                 if replicas_fail(live) {
                     return None; // that says it all: a quota, or admission
                 }
@@ -65,7 +76,6 @@ impl Applier {
                     found => found,
                 }
             }
-            _ => None,
         }
     }
 

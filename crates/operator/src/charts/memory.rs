@@ -37,10 +37,13 @@ pub(super) struct Remembered {
 #[derive(Debug)]
 pub(super) struct Left {
     pub id: ObjectId,
+    gvk: GroupVersionKind,
     uid: String,
     /// The hash of what was wanted of it.
     wanted: u64,
     expected: Expected,
+    /// Since when it has not been ready.
+    unready: Option<Instant>,
     cache: Option<Arc<Cache<Dependent>>>,
 }
 
@@ -54,12 +57,23 @@ pub(super) struct Findings {
     pub again: Option<Duration>,
     /// Whether there are objects that no watch tells of: nobody asked for it, or the rights are missing.
     pub blind: bool,
-    /// Objects that do not do their work (yet), and why.
-    pub not_ready: Vec<(ObjectId, Readiness)>,
+    /// Objects that do not do their work (yet).
+    pub not_ready: Vec<NotReady>,
+}
+
+/// An object that does not do its work (yet).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NotReady {
+    pub id: ObjectId,
+    pub gvk: GroupVersionKind,
+    /// Why.
+    pub readiness: Readiness,
+    /// For how long it has been so.
+    pub lasts: Duration,
 }
 
 impl Findings {
-    fn look_again(&mut self, after: Duration) {
+    pub fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |sooner| sooner.min(after)));
     }
 }
@@ -135,9 +149,14 @@ impl Remembered {
             }
             let cached = object.cached();
             let observed = cached.as_deref().map(|dependent| &dependent.observed);
-            let readiness = object.expected.readiness(observed);
-            if *readiness != Readiness::Ready {
-                findings.not_ready.push((object.id.clone(), readiness.clone()));
+            let readiness = object.expected.readiness(observed).clone();
+            if readiness == Readiness::Ready {
+                object.unready = None;
+            } else {
+                let since = *object.unready.get_or_insert(now);
+                let lasts = now.saturating_duration_since(since);
+                let (id, gvk) = (object.id.clone(), object.gvk.clone());
+                findings.not_ready.push(NotReady { id, gvk, readiness, lasts });
             }
         }
         findings
@@ -163,6 +182,7 @@ impl Remembered {
             let Some(mut left) = Left::new(object, &cache) else { continue };
             match self.objects.iter_mut().find(|known| known.id == left.id) {
                 Some(known) => {
+                    left.unready = known.unready;
                     if object.found.is_drift() {
                         left.expected = left.expected.repaired(&known.expected);
                     }
@@ -181,8 +201,15 @@ impl Left {
     ) -> Option<Self> {
         let live: DynamicObject = serde_json::from_value(applied.live.clone()).ok()?;
         let expected = Expected::of(&applied.gvk.group, &applied.gvk.kind, &live);
-        let (id, uid) = (applied.id.clone(), applied.uid.clone());
-        Some(Self { id, uid, wanted: applied.wanted, expected, cache: cache(&applied.gvk) })
+        Some(Self {
+            id: applied.id.clone(),
+            gvk: applied.gvk.clone(),
+            uid: applied.uid.clone(),
+            wanted: applied.wanted,
+            expected,
+            unready: None,
+            cache: cache(&applied.gvk),
+        })
     }
 
     /// What the cache says of the object.

@@ -106,7 +106,8 @@ impl ChartController {
             report::deployed(&mut work.draft, &applied.history, &applied.release, notes);
             self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
         }
-        let findings = self.look(work.key);
+        let mut findings = self.look(work.key);
+        self.name_culprit(&mut findings).await;
         report::readiness(&mut work.draft, &findings.not_ready);
         let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
         Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
