@@ -32,7 +32,7 @@ fn operator(bench: &Bench, folder: &tempfile::TempDir) -> Operator {
 }
 
 /// A Deployment or StatefulSet of one pod.
-fn workload(kind: &str, name: &str, annotations: &Value, pod: Value) -> Value {
+fn workload(kind: &str, name: &str, annotations: &Value, pod: &Value) -> Value {
     let mut spec = json!({ "containers": [{ "name": "c", "image": "busybox" }] });
     spec.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
     let labels = json!({ "app": name });
@@ -81,11 +81,11 @@ async fn the_condition_names_the_pod_the_claim_or_the_container() {
     let none = json!({});
 
     let pod = json!({ "nodeSelector": { "nowhere": "true" } });
-    let objects = json!([workload("Deployment", "nowhere", &none, pod)]);
+    let objects = json!([workload("Deployment", "nowhere", &none, &pod)]);
     let words = ["Deployment nowhere: Pod nowhere-", "it cannot be scheduled: 0/"];
     says(&bench, "unschedulable", objects, "Unschedulable", &words).await;
 
-    let objects = json!([workload("StatefulSet", "claimless", &none, mounts("absent"))]);
+    let objects = json!([workload("StatefulSet", "claimless", &none, &mounts("absent"))]);
     let words =
         ["StatefulSet claimless: Pod claimless-0: ", "persistentvolumeclaim \"absent\" not found"];
     says(&bench, "no-claim", objects, "Unschedulable", &words).await;
@@ -95,12 +95,12 @@ async fn the_condition_names_the_pod_the_claim_or_the_container() {
     says(&bench, "no-class", objects, "ProvisioningFailed", &words).await;
 
     // The claim is another release's, or nobody's: the way leads there all the same.
-    let objects = json!([workload("Deployment", "mounts", &none, mounts("classless"))]);
+    let objects = json!([workload("Deployment", "mounts", &none, &mounts("classless"))]);
     let words = ["Deployment mounts: PersistentVolumeClaim classless: ", "\"absent\" not found"];
     says(&bench, "no-class-below", objects, "ProvisioningFailed", &words).await;
 
     let never = json!({ "fake.catamaran.test/never-ready": "true" });
-    let objects = json!([workload("Deployment", "never", &never, none.clone())]);
+    let objects = json!([workload("Deployment", "never", &never, &none)]);
     let words = ["Deployment never: Pod never-", "container c runs and is not ready"];
     says(&bench, "never-ready", objects, "ContainerNotReady", &words).await;
 
@@ -123,7 +123,7 @@ async fn the_condition_names_the_quota_that_refuses_pods() {
     let _operator = operator(&bench, &folder);
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let name = kind.to_lowercase();
-        let objects = json!([workload(kind, &name, &json!({}), json!({}))]);
+        let objects = json!([workload(kind, &name, &json!({}), &json!({}))]);
         let told = format!("{kind} {name}: ");
         let words = [told.as_str(), "is forbidden: exceeded quota: tight, requested: pods=1"];
         says(&bench, &name, objects, "FailedCreate", &words).await;
