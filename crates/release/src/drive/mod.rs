@@ -7,8 +7,11 @@ mod crds;
 mod hooks;
 mod objects;
 mod outcome;
+mod preview;
 mod remove;
 mod test;
+mod wait;
+mod ways;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +23,7 @@ use jiff::Timestamp;
 use kube::Client;
 
 pub use outcome::{Applied, AppliedObject, Done, Kept, Tested, Uninstalled, WhyKept};
+pub use ways::{Cascade, Wait, Ways};
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
@@ -46,6 +50,7 @@ pub struct Driver {
     store: Store,
     history_max: usize,
     hook_timeout: Duration,
+    ways: Ways,
 }
 
 /// The objects that were applied, deleted and left.
@@ -57,13 +62,21 @@ impl Driver {
         let applier = Applier::new(client, FIELD_MANAGER);
         let store = Store::new(applier.clone());
         let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        Self { applier, mapper, store, history_max, hook_timeout }
+        let ways = Ways::default();
+        Self { applier, mapper, store, history_max, hook_timeout, ways }
     }
 
     /// How long one hook may take from its start; [`HOOK_TIMEOUT`] unless said otherwise.
     #[must_use]
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hook_timeout = timeout;
+        self
+    }
+
+    /// How actions are carried out.
+    #[must_use]
+    pub fn ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
         self
     }
 
@@ -178,8 +191,10 @@ impl Driver {
         let goal = Goal::new(history, desired, action, Timestamp::now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
-            Doing::Rollback => Vec::new(),
-            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+            Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
+                self.definitions(desired.chart).await?
+            }
+            Doing::Rollback | Doing::Install | Doing::Upgrade => Vec::new(),
         };
         self.pursue_goal(history, goal, definitions).await
     }
@@ -187,9 +202,13 @@ impl Driver {
     async fn pursue_goal(
         &self,
         history: &History,
-        goal: Goal<'_>,
+        mut goal: Goal<'_>,
         definitions: Vec<RawObject>,
     ) -> Result<Applied, Error> {
+        goal.adopt = self.ways.take_ownership;
+        if let Some(description) = &self.ways.description {
+            goal.complete.clone_from(description);
+        }
         let manifests = Manifests { definitions, ..Manifests::read(history, &goal)? };
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
         let owner = goal.owner;
@@ -273,9 +292,21 @@ impl Driver {
     ) -> Result<Reached, Error> {
         let (before, after) = plan.doing.events();
         let revision = plan.record.version;
-        self.hooks(history, revision, before, owner).await?;
+        let waits = history.revision(revision).is_some_and(|record| self.only_waits(record));
+        if !waits {
+            self.hooks(history, revision, before, owner).await?;
+        }
         let begun = history.revision(revision).is_some_and(|record| at(record) == Some(after));
-        let reached = if begun { None } else { Some(self.objects_of(plan).await?) };
+        let reached = if begun {
+            None
+        } else {
+            let reached =
+                if waits { self.look_at(plan).await? } else { self.objects_of(plan).await? };
+            if self.ways.wait != Wait::No {
+                self.wait_for(history, revision, &reached.0).await?;
+            }
+            Some(reached)
+        };
         self.hooks(history, revision, after, owner).await?;
         match reached {
             Some(reached) => Ok(reached),
@@ -291,7 +322,8 @@ impl Driver {
         }
         // An object that moved to another API group is still the same object, by its uid.
         let alive: HashSet<&str> = applied.iter().map(|object| object.uid.as_str()).collect();
-        let (removed, kept) = self.remove(&plan.removals, release, &alive).await?;
+        let (removed, kept) =
+            self.remove(&plan.removals, release, &alive, Cascade::Background).await?;
         Ok((applied, removed, kept))
     }
 

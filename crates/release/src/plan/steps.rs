@@ -21,7 +21,7 @@ pub type Kinds = HashMap<GroupVersionKind, Option<Mapping>>;
 pub enum How {
     /// Only if there is none; one that is there must prove to be ours.
     Claim,
-    /// Over what is there: the deployed revision shows it as ours.
+    /// Over what is there: the deployed revision shows it as ours, or it is to become so.
     Apply,
 }
 
@@ -111,14 +111,14 @@ impl Plan {
         kinds: &Kinds,
         history_max: usize,
     ) -> Result<Self, Error> {
-        let Goal { record, create, doing, owner, complete } = goal;
+        let Goal { record, create, doing, owner, complete, adopt } = goal;
         let namespace = record.namespace.as_str();
         let deployed = ids(&manifests.deployed, kinds, namespace);
         let id = (record.name.as_str(), namespace);
         let objects = planned(id, owner, &manifests.wanted, &manifests.definitions, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
         let how = |object: &PlannedObject| {
-            if deployed.contains(&object.id) { How::Apply } else { How::Claim }
+            if adopt || deployed.contains(&object.id) { How::Apply } else { How::Claim }
         };
         let steps = objects.into_iter().map(|object| (how(&object), object)).collect();
         let removals = super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
