@@ -25,6 +25,12 @@ TESTARGS ?= --workspace --no-fail-fast
 # How long, in seconds, and what to fuzz; empty means every target.
 FUZZ_TIME ?= 60
 TARGET ?=
+# How many generated cases `make conformance` compares with the real Helm, what
+# they follow from (empty: another seed each time), and folders of charts of
+# your own to compare as well.
+CASES ?= 20000
+SEED ?=
+CHARTS ?=
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -42,6 +48,7 @@ SHELL := /usr/bin/env bash
 
 DEBUG_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 RELEASE_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/release
+CONFORMANCE := $(DEBUG_DIR)/conformance
 # A cluster that lives as long as the command behind the dashes.
 LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 # The same with a real node, and the images for it.
@@ -165,6 +172,17 @@ bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=fo
 .PHONY: fuzz
 fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.
 	FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh $(TARGET)
+
+.PHONY: conformance
+conformance: ## Compare with the real Helm: fixtures, generated cases, charts. CASES=20000 SEED=7 CHARTS='dir ...'
+	$(CARGO) build --package catamaran-cli --package catamaran-conformance
+	@tools=$$(hack/tools.sh --oracle env) && eval "$$tools" && export CATAMARAN_TOOLS && \
+		seed=$(or $(SEED),$$RANDOM) && status=0 && set -x && \
+		$(CONFORMANCE) fixtures || status=1; \
+		$(CONFORMANCE) found || status=1; \
+		$(CONFORMANCE) generate --cases $(CASES) --seed $$seed --report $(CONFORMANCE).json || status=1; \
+		$(if $(CHARTS),$(CONFORMANCE) charts $(CHARTS) || status=1;) \
+		exit $$status
 
 .PHONY: e2e
 e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).

@@ -8,30 +8,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use catamaran_fixtures::{Answer, Case, Helm, hide_paths};
-
-fn answer(case: &Case, folder: &Path, helm: Helm) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
-        .args(["template", "--profile", helm.name()])
-        .args(case.arguments().unwrap())
-        .current_dir(folder)
-        .env_clear()
-        .envs([("KUBECONFIG", "/nonexistent"), ("TZ", "UTC")])
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| hide_paths(&String::from_utf8_lossy(bytes), folder);
-    if output.status.success() {
-        return Answer::Output(text(&output.stdout));
-    }
-    assert_eq!(output.status.code(), Some(1), "{}", case.name);
-    let error = text(&output.stderr);
-    Answer::Error(error.get(error.find("Error: ").unwrap_or(0)..).unwrap().to_owned())
-}
+use catamaran_fixtures::{Answer, Case, Helm, ask_catamaran};
 
 /// What is told apart by a case, or nothing.
 fn differences(case: &Case) -> String {
@@ -40,7 +21,8 @@ fn differences(case: &Case) -> String {
     let mut text = String::new();
     for helm in Helm::ALL {
         let expected = case.ours(helm).or_else(|| case.golden(helm)).unwrap();
-        let ours = answer(case, folder.path(), helm);
+        let program = Path::new(env!("CARGO_BIN_EXE_catamaran"));
+        let ours = ask_catamaran(program, helm, case, folder.path()).unwrap();
         if ours != expected {
             let (expected, ours) = (show(&expected), show(&ours));
             writeln!(text, "\n==== {} as in {}: expected", case.name, helm.name()).unwrap();

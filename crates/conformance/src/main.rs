@@ -4,15 +4,19 @@
 #![allow(clippy::format_push_string, clippy::format_collect)]
 
 mod case;
+mod charts;
 mod compare;
 mod dice;
+mod fixtures;
 mod generate;
 mod oracle;
 mod ours;
 mod outcome;
+mod programs;
 mod report;
 mod run;
 mod shrink;
+mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +35,7 @@ use run::{Finding, Plan};
 #[command(name = "conformance", version, max_term_width = 100)]
 struct Arguments {
     /// The folder of the pinned tools: what `hack/tools.sh --oracle path` prints
-    #[arg(long, env = "CATAMARAN_TOOLS", global = true, default_value = "")]
+    #[arg(long, env = "CATAMARAN_TOOLS", global = true, default_value = ".")]
     tools: PathBuf,
     #[command(subcommand)]
     command: Commands,
@@ -39,8 +43,43 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Commands {
+    /// The fixture charts of `crates/chart`, by the helm commands
+    Fixtures {
+        /// Only those with this in their name
+        #[arg(default_value = "")]
+        only: String,
+        #[command(flatten)]
+        commands: Programs,
+    },
+    /// Cases that differed once and were mended, with Helm's answers
+    Found {
+        /// The table
+        #[arg(default_value = "crates/conformance/tests/found.jsonl", value_name = "FILE")]
+        file: PathBuf,
+        /// Take Helm's answers of now into the table
+        #[arg(long)]
+        write: bool,
+    },
+    /// Charts of yours, by the helm commands: as they are, and with each of their ci/*.yaml
+    Charts {
+        /// Charts, .tgz files, or folders of these
+        #[arg(required = true)]
+        places: Vec<PathBuf>,
+        #[command(flatten)]
+        commands: Programs,
+    },
     /// Generated templates, values and charts, by Helm's own library in a process beside
     Generate(GenerateArgs),
+}
+
+#[derive(Args)]
+struct Programs {
+    /// Our command [default: the one built beside this program]
+    #[arg(long, value_name = "FILE")]
+    catamaran: Option<PathBuf>,
+    /// How many at once
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
 }
 
 #[derive(Args)]
@@ -71,6 +110,14 @@ struct GenerateArgs {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
+        Commands::Fixtures { only, commands } => {
+            programs::Programs::new(&arguments.tools, commands.catamaran.as_deref())
+                .and_then(|programs| fixtures::compare(&programs, only, commands.workers))
+        }
+        Commands::Found { file, write } => table::check(&arguments.tools, file, *write),
+        Commands::Charts { places, commands } => {
+            charts::charts(places).and_then(|calls| on_disk(&arguments.tools, commands, &calls))
+        }
         Commands::Generate(args) => generate(&arguments.tools, args),
     };
     match result {
@@ -82,6 +129,14 @@ fn main() -> ExitCode {
         }
     }
 }
+
+fn on_disk(tools: &Path, commands: &Programs, calls: &[charts::Call]) -> Result<bool> {
+    let programs = programs::Programs::new(tools, commands.catamaran.as_deref())?;
+    charts::compare(&programs, calls, commands.workers)
+}
+
+/// From as many cases on, a function that was not compared is a failure.
+const COMPLETE: u64 = 20_000;
 
 fn generate(tools: &Path, args: &GenerateArgs) -> Result<bool> {
     let cases = args.only.map_or(0..args.cases, |number| number..number + 1);
@@ -101,7 +156,8 @@ fn generate(tools: &Path, args: &GenerateArgs) -> Result<bool> {
         }
     }
     println!("{}", report.table());
-    let unseen = if args.only.is_some() { Vec::new() } else { report.unseen() };
+    // A short run cannot reach everything.
+    let unseen = if report.cases < COMPLETE { Vec::new() } else { report.unseen() };
     for line in &unseen {
         println!("NOT COMPARED {line}");
     }

@@ -164,7 +164,8 @@ impl Worker<'_> {
     }
 }
 
-fn oracle(oracles: &mut [Oracle; 2], profile: Profile) -> &mut Oracle {
+/// The one of a profile.
+pub fn oracle(oracles: &mut [Oracle; 2], profile: Profile) -> &mut Oracle {
     let [helm43, helm318] = oracles;
     match profile {
         Profile::Helm43 => helm43,

@@ -42,7 +42,6 @@
 //!
 //! # Differences from Go
 //!
-//! - Complex numbers are a parse error.
 //! - Parentheses nest 300 deep (Go: 10000); values are walked 400 deep (Go: without end).
 //! - Addresses (`%p`, functions, pointers inside lists) are an error instead of a random number.
 //! - Maps have string keys; lists have no capacity beyond their length; there are no channels,

@@ -26,7 +26,17 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
         return Ok(false);
     }
     Ok(match (a, b) {
-        (Value::Nil, Value::Nil) => true,
+        (Value::Object(x), Value::Object(y)) if !x.equals(y.as_ref()) => {
+            // What pointers point to.
+            let (first, second) = (x.fields(), y.fields());
+            if first.is_empty() || first.len() != second.len() {
+                return Ok(false);
+            }
+            let values = |(x, y): ((&str, Value), (&str, Value))| (x.1, y.1);
+            let pairs: Vec<_> = first.into_iter().zip(second).map(values).collect();
+            all_equal(ctx, &pairs, depth)?
+        }
+        (Value::Nil, Value::Nil) | (Value::Object(_), Value::Object(_)) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
         (Value::Uint8(a), Value::Uint8(b)) => a == b,
@@ -71,7 +81,6 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
             let pairs: Vec<_> = first.values().cloned().zip(second.values().cloned()).collect();
             all_equal(ctx, &pairs, depth)?
         }
-        (Value::Object(a), Value::Object(b)) => a.equals(b.as_ref()),
         _ => false,
     })
 }

@@ -27,12 +27,12 @@ items! {
     sprig "USER PASSWORD -> string",
         r#"{{ htpasswd "admin" "secret" | trunc 13 }}"# => "admin:$2a$10$";
     "htpasswd"(String, String) => |ctx, args| {
-        let user = chars(args, 0);
-        if user.contains(':') {
-            return string(ctx, format!("invalid username: {user}"));
+        let user = bytes(args, 0);
+        if user.contains(&b':') {
+            return string(ctx, [b"invalid username: ", user].concat());
         }
         let stored = stored_password(ctx, bytes(args, 1))?;
-        string(ctx, format!("{user}:{stored}"))
+        string(ctx, [user, b":", stored.as_bytes()].concat())
     };
     /// A password for a site, always the same for the same counter, kind, master password, user and
     /// site (the algorithm of Master Password). Kinds: maximum, long, medium, short, basic, pin.

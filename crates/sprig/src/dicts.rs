@@ -184,6 +184,7 @@ pub(crate) fn deep_copy(ctx: &mut Ctx, value: &Value, depth: usize) -> Outcome {
                 items.iter().map(|item| deep_copy(ctx, item, depth + 1)).collect();
             Ok(ctx.heap.new_list_of(ty, copies?).into())
         }
+        Value::Object(object) => Ok(object.exported().unwrap_or_else(|| value.clone())),
         other => Ok(other.clone()),
     }
 }

@@ -103,7 +103,7 @@ fn corrupt64(data: &[u8]) -> String {
             0 | 1 => at(position),
             2 => match chars.next() {
                 Some((_, b'=')) => at(chars.next().map_or(data.len(), |(position, _)| position)),
-                Some((position, _)) => at(position),
+                Some((position, _)) => at(position - 1),
                 None => at(data.len()),
             },
             _ => at(chars.next().map_or(data.len(), |(position, _)| position)),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use catamaran_gotemplate::{Ctx, FuncError, Heap, MAX_VALUE_DEPTH, Meter, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Heap, MAX_VALUE_DEPTH, Meter, Type, Value};
 use catamaran_yaml::json_float;
 use serde::Serialize as _;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -51,8 +51,13 @@ items! {
     /// A map from JSON; an error becomes its key `Error`.
     sprig "TEXT -> map", r#"{{ (fromJson "{\"a\": [1, 2]}").a }}"# => "[1 2]";
     "fromJson"(String) => |ctx, args| {
-        let value = read::read(ctx, bytes(args, 0));
-        map_or_error(ctx, value, "")
+        let read = read::read_all(ctx, bytes(args, 0));
+        let (value, fault) = read.map_or_else(|error| (Err(error), None), |(v, fault)| (Ok(v), fault));
+        let map = map_or_error(ctx, value, "")?;
+        if let (Some(fault), Some(map)) = (fault, map.as_map()) {
+            ctx.heap.set(map, "Error", fault);
+        }
+        Ok(map)
     };
     /// A list from JSON; an error becomes its only element.
     helm "TEXT -> list", r#"{{ fromJsonArray "[1, \"b\"]" }}"# => "[1 b]";
@@ -80,7 +85,7 @@ fn written(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool, must: bool)
 fn write(ctx: &mut Ctx, value: &Value, pretty: bool, escape: bool) -> Result<Vec<u8>, FuncError> {
     charge_walk(ctx, value)?;
     let mut out = Bounded { out: Vec::new(), room: ctx.meter.bytes_left() / 2 };
-    let view = ctx.heap.view(value);
+    let view = ctx.heap.view(value).marking(NO_UTF8);
     let written = if pretty {
         let inner = PrettyFormatter::new();
         view.serialize(&mut Serializer::with_formatter(&mut out, GoFormatter { inner, escape }))
@@ -132,6 +137,9 @@ fn walk(heap: &Heap, meter: &mut Meter, value: &Value, depth: usize) -> Result<(
             let text = catamaran_gotemplate::fmt::float(*number);
             Err(FuncError::new(format!("json: unsupported value: {text}")))
         }
+        Value::Object(object) if object.go_type().underlying == Type::Complex128 => {
+            Err(FuncError::new("json: unsupported type: complex128"))
+        }
         // Whoever writes a text looks at it several times.
         Value::String(text) => meter.charge_steps(text.len() as u64),
         Value::Bytes(data) => meter.charge_scan(data.len()),
@@ -145,6 +153,9 @@ fn walk(heap: &Heap, meter: &mut Meter, value: &Value, depth: usize) -> Result<(
         _ => Ok(()),
     }
 }
+
+/// Stands for a byte that is no UTF-8 until it is written as `\ufffd`; no character of its own.
+const NO_UTF8: char = '\u{ffffe}';
 
 /// Go's JSON on top of another layout: its floats, its escapes.
 struct GoFormatter<F> {
@@ -164,12 +175,14 @@ impl<F: Formatter> Formatter for GoFormatter<F> {
     ) -> io::Result<()> {
         let mut last = 0;
         for (at, c) in fragment.char_indices() {
-            let special = matches!(c, '\u{2028}' | '\u{2029}')
+            let special = matches!(c, '\u{2028}' | '\u{2029}' | NO_UTF8)
                 || (self.escape && matches!(c, '<' | '>' | '&'));
             if special {
+                let length = c.len_utf8();
                 writer.write_all(fragment.get(last..at).unwrap_or_default().as_bytes())?;
+                let c = if c == NO_UTF8 { char::REPLACEMENT_CHARACTER } else { c };
                 write!(writer, "\\u{:04x}", u32::from(c))?;
-                last = at + c.len_utf8();
+                last = at + length;
             }
         }
         writer.write_all(fragment.get(last..).unwrap_or_default().as_bytes())

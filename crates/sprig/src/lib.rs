@@ -47,7 +47,7 @@ pub use json::check_json;
 pub use regex_syntax::check_regex;
 pub use urls::check_url;
 
-use catamaran_gotemplate::{Functions, Item};
+use catamaran_gotemplate::{Func, Functions, Item};
 
 /// Functions that belong together.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +97,11 @@ pub fn families() -> impl Iterator<Item = Family> {
 /// All functions of this library.
 pub fn items() -> impl Iterator<Item = &'static Item> {
     families().flat_map(|family| family.items())
+}
+
+/// The functions that Helm 3.18 has in another edition.
+pub fn of_helm_3() -> impl Iterator<Item = &'static Func> {
+    semver::OF_HELM_3.iter().chain(toml::OF_HELM_3)
 }
 
 /// The functions by name, Go's own included.

@@ -179,7 +179,7 @@ fn chunk(ctx: &mut Ctx, size: i64, value: &Value) -> Outcome {
     // The number of pieces and the length of the last, with Go's arithmetic: of a size below 1 it
     // gives one piece, or none, or what cannot be made.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as Go converts
-    let (count, last) = {
+    let (count, last): (f64, i64) = {
         let (all, size) = (all.len() as f64, size as f64);
         (((all - 1.0) / size).floor() + 1.0, (all % size).floor() as i64)
     };

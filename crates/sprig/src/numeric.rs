@@ -142,11 +142,42 @@ fn extreme(args: &[Value], better: fn(f64, f64) -> bool) -> f64 {
 
 fn round(args: &[Value]) -> f64 {
     let limit = if args.len() > 2 { float(args, 2) } else { 0.5 };
-    #[allow(clippy::cast_precision_loss)] // as Go converts
-    let scale = 10.0_f64.powf(int(args, 1) as f64);
+    let scale = power_of_ten(int(args, 1));
     let scaled = scale * to_float(any(args, 0));
     let rounded = if scaled.fract() >= limit { scaled.ceil() } else { scaled.floor() };
     rounded / scale
+}
+
+/// Go's `math.Pow(10, n)`, last digits included.
+fn power_of_ten(exponent: i64) -> f64 {
+    if exponent > 400 {
+        return f64::INFINITY;
+    }
+    if exponent < -400 {
+        return 0.0;
+    }
+    // Ten is this times two to the fourth.
+    let (mut base, mut base_shift) = (0.625_f64, 4_i32);
+    let (mut result, mut shift) = (1.0_f64, 0_i32);
+    let mut left = exponent.unsigned_abs();
+    while left != 0 {
+        if left & 1 == 1 {
+            result *= base;
+            shift += base_shift;
+        }
+        base *= base;
+        base_shift *= 2;
+        if base < 0.5 {
+            base += base;
+            base_shift -= 1;
+        }
+        left >>= 1;
+    }
+    if exponent < 0 {
+        (result, shift) = (1.0 / result, -shift);
+    }
+    // In two steps: the power alone may be out of range.
+    result * 2.0_f64.powi(shift / 2) * 2.0_f64.powi(shift - shift / 2)
 }
 
 type Operation = fn(Decimal, Decimal) -> Result<Decimal, FuncError>;

@@ -86,7 +86,7 @@ impl SemverError {
 }
 
 /// The functions as they were in Helm 3.18.
-pub const OF_HELM_3: &[Func] = &[
+pub(crate) const OF_HELM_3: &[Func] = &[
     Func::new("semver", &[Type::String], |_, args| semver(args, Edition::Helm3)),
     Func::new("semverCompare", &[Type::String, Type::String], |ctx, args| {
         compare(ctx, args, Edition::Helm3)
@@ -626,6 +626,11 @@ impl Object for Plain {
         other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
     }
 
+    fn exported(&self) -> Option<Value> {
+        let nothing = self.0.exported()?;
+        nothing.downcast::<Version>().cloned().map(|nothing| Value::object(Self(nothing)))
+    }
+
     fn plain(&self) -> Option<Value> {
         Some(self.0.to_string().into())
     }
@@ -642,6 +647,24 @@ impl Object for Version {
 
     fn text(&self) -> Option<String> {
         Some(self.to_string())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let Self { major, minor, patch, prerelease, metadata, original } = self;
+        vec![
+            ("major", Value::Uint64(*major)),
+            ("minor", Value::Uint64(*minor)),
+            ("patch", Value::Uint64(*patch)),
+            ("pre", prerelease.as_str().into()),
+            ("metadata", metadata.as_str().into()),
+            ("original", original.as_str().into()),
+        ]
+    }
+
+    fn exported(&self) -> Option<Value> {
+        let [prerelease, metadata, original] = [const { String::new() }; 3];
+        let nothing = Self { major: 0, minor: 0, patch: 0, prerelease, metadata, original };
+        Some(Value::object(nothing))
     }
 
     fn plain(&self) -> Option<Value> {

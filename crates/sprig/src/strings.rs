@@ -19,14 +19,14 @@ items! {
     sprig "TEXT -> string", r#"{{ trim "  a b  " }}"# => "a b";
     "trim"(String) => |ctx, args| {
         announce(ctx, text(args, 0).len())?;
-        string(ctx, chars(args, 0).trim_matches(is_space))
+        string(ctx, trim(bytes(args, 0), is_space))
     };
     /// Cuts the characters of the first argument off both ends of the second.
     sprig "CHARACTERS TEXT -> string", r#"{{ trimAll "$-" "$-5.00-" }}"# => "5.00";
     "trimAll" | "trimall"(String, String) => |ctx, args| {
         announce(ctx, text(args, 0).len().saturating_mul(2).saturating_add(text(args, 1).len()))?;
         let set: HashSet<char> = chars(args, 0).chars().collect();
-        string(ctx, chars(args, 1).trim_matches(|c| set.contains(&c)))
+        string(ctx, trim(bytes(args, 1), |c| set.contains(&c)))
     };
     /// Cuts the first argument off the start of the second, if it starts with it.
     sprig "PREFIX TEXT -> string", r#"{{ trimPrefix "v" "v1.2.3" }}"# => "1.2.3";
@@ -190,6 +190,25 @@ items! {
     /// A list of its arguments.
     sprig "VALUE... -> list", r#"{{ list "a" 1 true }}"# => "[a 1 true]";
     "list" | "tuple"(; Any) => |ctx, args| list(ctx, from(args, 0).to_vec());
+}
+
+/// Cuts characters off both ends; bytes that are no UTF-8 stay as they are.
+fn trim(text: &[u8], cut: impl Fn(char) -> bool) -> &[u8] {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return text.trim_matches(cut).as_bytes();
+    }
+    let mut text = text;
+    while let Some(chunk) = text.utf8_chunks().next() {
+        let kept = chunk.valid().trim_start_matches(&cut);
+        text = text.get(chunk.valid().len() - kept.len()..).unwrap_or_default();
+        if !kept.is_empty() || !chunk.invalid().is_empty() {
+            break;
+        }
+    }
+    let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
+    let tail = last.map_or("", |chunk| chunk.valid());
+    let cut = tail.len() - tail.trim_end_matches(cut).len();
+    text.get(..text.len() - cut).unwrap_or_default()
 }
 
 /// Go's `unicode.IsSpace`.

@@ -38,8 +38,8 @@ items! {
                 after_space = false;
                 lower(c)
             } else if c.is_lowercase() {
-                after_space = false;
-                upper(c)
+                let title = std::mem::take(&mut after_space);
+                if title { title_form(c) } else { upper(c) }
             } else {
                 after_space = is_space(c);
                 c
@@ -114,7 +114,25 @@ fn map_chars(text: &str, change: fn(char) -> char) -> String {
 
 /// One character to one, as Go does: what would become several stays as it is.
 pub(crate) fn upper(c: char) -> char {
-    single(c, c.to_uppercase())
+    // Greek letters over an iota, whose capital is two characters beside one of its own.
+    let shift = match c {
+        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => 8,
+        '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => 9,
+        _ => return single(c, c.to_uppercase()),
+    };
+    char::from_u32(u32::from(c) + shift).unwrap_or(c)
+}
+
+/// The form that begins a word: of a few pairs in one character it is not the capital one.
+fn title_form(c: char) -> char {
+    match c {
+        '\u{1c4}'..='\u{1c6}' => '\u{1c5}',
+        '\u{1c7}'..='\u{1c9}' => '\u{1c8}',
+        '\u{1ca}'..='\u{1cc}' => '\u{1cb}',
+        '\u{1f1}'..='\u{1f3}' => '\u{1f2}',
+        '\u{10d0}'..='\u{10fa}' | '\u{10fd}'..='\u{10ff}' => c,
+        c => upper(c),
+    }
 }
 
 /// One character to one, as Go does.
@@ -136,7 +154,7 @@ fn title(text: &str) -> String {
         .map(|c| {
             let starts = is_separator(before);
             before = c;
-            if starts { upper(c) } else { c }
+            if starts { title_form(c) } else { c }
         })
         .collect()
 }

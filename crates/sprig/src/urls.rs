@@ -254,10 +254,7 @@ fn parse(ctx: &mut Ctx, whole: &str) -> Outcome {
         }
         None => String::new(),
     };
-    let hostname = match parts.host.split_once(']') {
-        Some((inside, _)) => inside.trim_start_matches('['),
-        None => parts.host.split(':').next().unwrap_or_default(),
-    };
+    let hostname = Value::string(without_port(&host));
     let made = ctx.heap.new_map();
     ctx.heap.set(made, "scheme", parts.scheme);
     ctx.heap.set(made, "host", Value::string(host));
@@ -268,6 +265,16 @@ fn parse(ctx: &mut Ctx, whole: &str) -> Outcome {
     ctx.heap.set(made, "fragment", Value::string(fragment));
     ctx.heap.set(made, "userinfo", userinfo);
     Ok(made.into())
+}
+
+/// Go's `URL.Hostname`: without the port, and without the brackets of an IPv6 address.
+fn without_port(host: &[u8]) -> &[u8] {
+    let colon = host.iter().rposition(|byte| *byte == b':');
+    let name = match colon.map(|at| host.split_at(at)) {
+        Some((name, port)) if port.iter().skip(1).all(u8::is_ascii_digit) => name,
+        _ => host,
+    };
+    name.strip_prefix(b"[").and_then(|inside| inside.strip_suffix(b"]")).unwrap_or(name)
 }
 
 fn part(ctx: &Ctx, of: Option<Map>, key: &str) -> Result<Vec<u8>, FuncError> {

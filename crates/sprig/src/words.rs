@@ -8,6 +8,12 @@ fn is_connector(c: char) -> bool {
     c == '-' || c == '_' || is_space(c)
 }
 
+/// Letters of which words are made; characters that are words themselves are none.
+fn is_letter(c: char) -> bool {
+    c.is_alphabetic()
+        && !matches!(c, '\u{4e00}'..='\u{9fcc}' | '\u{3400}'..='\u{4d85}' | '\u{20000}'..='\u{2b81d}')
+}
+
 /// `CamelCase`: connectors go, what follows them is big. Leading connectors stay.
 pub(crate) fn pascal(text: &str) -> String {
     let body = text.trim_start_matches(is_connector);
@@ -72,12 +78,13 @@ impl<'t> Words<'t> {
             (Kind::Punctuation, self.run(is_punctuation))
         } else if first.is_uppercase() {
             (Kind::Upper, self.upper_word())
-        } else if first.is_alphabetic() {
-            (Kind::Letters, self.run(|c| c.is_alphabetic() && !c.is_uppercase()))
+        } else if is_letter(first) {
+            (Kind::Letters, self.run(|c| is_letter(c) && !c.is_uppercase()))
         } else if first.is_numeric() {
             (Kind::Number, self.run(char::is_numeric))
         } else {
-            let plain = |c: char| !(is_connector(c) || c.is_alphanumeric() || is_punctuation(c));
+            let plain =
+                |c: char| !(is_connector(c) || is_letter(c) || c.is_numeric() || is_punctuation(c));
             (Kind::Other, self.run(plain))
         };
         let (word, rest) = self.0.split_at(length);
@@ -93,10 +100,10 @@ impl<'t> Words<'t> {
     fn upper_word(&self) -> usize {
         let big = self.run(char::is_uppercase);
         let after = self.0.get(big..).unwrap_or_default();
-        let small_follows = after.starts_with(char::is_alphabetic);
+        let small_follows = after.starts_with(is_letter);
         let count = self.0.get(..big).unwrap_or_default().chars().count();
         if count == 1 {
-            let small = after.find(|c: char| !c.is_alphabetic() || c.is_uppercase());
+            let small = after.find(|c: char| !is_letter(c) || c.is_uppercase());
             return big + small.unwrap_or(after.len());
         }
         if !small_follows {

@@ -1,6 +1,6 @@
 //! YAML in templates.
 
-use catamaran_gotemplate::{Ctx, FuncError, Map, Seed, Str, Value};
+use catamaran_gotemplate::{Ctx, FuncError, Map, Object as _, Seed, Str, Value};
 use catamaran_yaml::{Deserializer, ErrorKind, Numbers};
 use serde::de::DeserializeSeed as _;
 
@@ -50,10 +50,15 @@ items! {
 
 fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncError> {
     crate::json::charge_walk(ctx, value)?;
+    if let Some(time) = value.downcast::<crate::dates::Time>().filter(|_| pretty) {
+        // A kind of value that the pretty printer knows by itself.
+        let text = time.plain().and_then(|text| text.as_str().map(Str::to_string));
+        return Ok(text.unwrap_or_default());
+    }
     let view = ctx.heap.view(value);
     let room = ctx.meter.bytes_left() / 2;
     let printed = if pretty {
-        catamaran_yaml::to_string_pretty_within(&view, room)
+        catamaran_yaml::to_string_pretty_within(&view.as_yaml3(), room)
     } else {
         catamaran_yaml::to_string_within(&view, room)
     };

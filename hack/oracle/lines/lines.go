@@ -10,6 +10,15 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"runtime"
+	"time"
+)
+
+// What Helm may print of one case, and use: a template of a few bytes can make
+// gigabytes, which nobody wants to compare.
+const (
+	mostOutput = 16 << 20
+	mostMemory = 4 << 30
 )
 
 // File is a file of a chart. What is no UTF-8 comes as Data, in base64.
@@ -85,7 +94,20 @@ func Serve(version string, render Render) error {
 	if err := os.Chdir(dir); err != nil {
 		return err
 	}
+	go watchMemory()
 	return serve(os.Stdin, os.Stdout, render)
+}
+
+// watchMemory ends the process before it ends the machine; whoever asks takes
+// that for a crash.
+func watchMemory() {
+	for range time.Tick(200 * time.Millisecond) {
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		if stats.HeapAlloc > mostMemory {
+			os.Exit(4)
+		}
+	}
 }
 
 func serve(in io.Reader, out io.Writer, render Render) error {
@@ -114,6 +136,10 @@ func answer(c *Case, render Render) (a Answer) {
 	stdout, notes, err := render(c)
 	if err != nil {
 		a.Error = []byte(err.Error())
+		return a
+	}
+	if len(stdout)+len(notes) > mostOutput {
+		a.Crash = "printed more than 16 MiB"
 		return a
 	}
 	a.Stdout, a.Notes = []byte(stdout), []byte(notes)

@@ -155,7 +155,7 @@ fn build(profile: Profile) -> Arc<Functions> {
         for name in SINCE_HELM_4 {
             functions.remove(name);
         }
-        functions.extend(catamaran_sprig::semver::OF_HELM_3.iter().cloned());
+        functions.extend(catamaran_sprig::of_helm_3().cloned());
     }
     functions.extend([
         // Empty, unless whoever renders resolves names.

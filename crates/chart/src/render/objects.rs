@@ -23,12 +23,20 @@ pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
 struct Struct {
     ty: &'static NamedType,
     fields: Vec<(&'static str, Value)>,
-    /// What the `String` method of a pointer to it gives, if it has one.
+    /// What its `String` method gives, if it has one.
     text: Option<String>,
-    /// The fields that printing shows, where they are others.
-    printed: Option<Vec<(&'static str, Value)>>,
     /// By the names of its JSON tags; `None` = by the names of its fields.
     plain: Option<Value>,
+    /// Its fields as it prints them, if those are others: unexported ones, embedded structs.
+    printed: Option<Vec<(&'static str, Value)>>,
+    /// What functions get of it.
+    by_value: Option<Value>,
+}
+
+impl Struct {
+    fn new(ty: &'static NamedType, fields: Vec<(&'static str, Value)>) -> Self {
+        Self { ty, fields, text: None, plain: None, printed: None, by_value: None }
+    }
 }
 
 impl Object for Struct {
@@ -40,12 +48,26 @@ impl Object for Struct {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
     }
 
-    fn pointer_text(&self) -> Option<String> {
+    fn text(&self) -> Option<String> {
         self.text.clone()
     }
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
         self.printed.clone().unwrap_or_else(|| self.fields.clone())
+    }
+
+    fn by_value(&self) -> Option<Value> {
+        self.by_value.clone()
+    }
+
+    fn exported(&self) -> Option<Value> {
+        let blank = |(name, value): &(&'static str, Value)| {
+            let exported = name.starts_with(|c: char| c.is_uppercase());
+            (*name, if exported { value.clone() } else { "".into() })
+        };
+        let printed = self.printed.as_ref()?.iter().map(blank).collect();
+        let (fields, plain) = (self.fields.clone(), self.plain.clone());
+        Some(Value::object(Self { plain, printed: Some(printed), ..Self::new(self.ty, fields) }))
     }
 
     fn plain(&self) -> Option<Value> {
@@ -85,14 +107,12 @@ type Field = (&'static str, &'static str, Value);
 
 fn chart_struct(heap: &mut Heap, node: &Node<'_>, is_root: bool) -> Value {
     let mut fields = metadata_fields(heap, node, Profile::Helm318);
-    // The metadata are embedded: a field of their own, whose fields are the chart's too.
-    let metadata = struct_of(heap, &METADATA, fields.clone());
+    let metadata = fields.iter().map(|(name, _, value)| (*name, value.clone())).collect();
+    let metadata = Value::object(Struct::new(&METADATA, metadata));
     let is_root = Value::Bool(is_root);
-    let printed = vec![("Metadata", metadata.clone()), ("IsRoot", is_root.clone())];
-    fields.push(("IsRoot", "IsRoot", is_root));
-    let mut chart = Struct::of(heap, &CHART, fields);
-    chart.fields.push(("Metadata", metadata));
-    chart.printed = Some(printed);
+    fields.push(("IsRoot", "IsRoot", is_root.clone()));
+    let mut chart = struct_of(heap, &CHART, fields);
+    chart.printed = Some(vec![("Metadata", metadata), ("IsRoot", is_root)]);
     Value::object(chart)
 }
 
@@ -139,7 +159,7 @@ fn maintainer(heap: &mut Heap, maintainer: &Maintainer, profile: Profile) -> Val
         ("URL", "url", Value::from(url.as_str())),
     ];
     match profile {
-        Profile::Helm318 => struct_of(heap, &MAINTAINER, fields),
+        Profile::Helm318 => Value::object(struct_of(heap, &MAINTAINER, fields)),
         Profile::Helm43 => map_of(heap, &fields),
     }
 }
@@ -161,7 +181,7 @@ fn dependency(heap: &mut Heap, dependency: &Dependency, profile: Profile) -> Val
         ("Alias", "alias", Value::from(dependency.alias.as_str())),
     ];
     match profile {
-        Profile::Helm318 => struct_of(heap, &DEPENDENCY, fields),
+        Profile::Helm318 => Value::object(struct_of(heap, &DEPENDENCY, fields)),
         Profile::Helm43 => map_of(heap, &fields),
     }
 }
@@ -188,26 +208,17 @@ fn map_of(heap: &mut Heap, fields: &[Field]) -> Value {
     Value::Map(map)
 }
 
-fn struct_of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Value {
-    Value::object(Struct::of(heap, ty, fields))
-}
-
-impl Struct {
-    /// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
-    fn of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Self {
-        let is_dependency = ty.name == DEPENDENCY.name;
-        let stays = |tag| is_dependency && matches!(tag, "name" | "repository") || tag == "IsRoot";
-        // In the order of the fields, as Go writes a struct.
-        let plain = fields.iter().filter(|(_, tag, value)| stays(*tag) || heap.truth(value));
-        let plain = plain.map(|(_, tag, value)| (*tag, value.clone())).collect();
-        let plain = Struct { fields: plain, ..Self::new(ty) };
-        let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
-        Struct { fields, plain: Some(Value::object(plain)), ..Self::new(ty) }
-    }
-
-    fn new(ty: &'static NamedType) -> Self {
-        Self { ty, fields: Vec::new(), text: None, printed: None, plain: None }
-    }
+/// JSON leaves empty fields out (`omitempty`), except a dependency's name and repository.
+fn struct_of(heap: &Heap, ty: &'static NamedType, fields: Vec<Field>) -> Struct {
+    let is_dependency = ty.name == DEPENDENCY.name;
+    let tagged = fields.iter().filter(|(_, tag, value)| {
+        let stays = is_dependency && matches!(*tag, "name" | "repository") || *tag == "IsRoot";
+        stays || heap.truth(value)
+    });
+    let tagged = tagged.map(|(_, tag, value)| (*tag, value.clone())).collect();
+    let fields = fields.into_iter().map(|(name, _, value)| (name, value)).collect();
+    let plain = Some(Value::object(Struct::new(ty, tagged)));
+    Struct { plain, ..Struct::new(ty, fields) }
 }
 
 // ---- .Capabilities
@@ -220,6 +231,9 @@ static KUBE_VERSION_318: NamedType =
     NamedType { name: "chartutil.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
 static KUBE_VERSION_43: NamedType =
     NamedType { name: "common.KubeVersion", underlying: Type::Struct, methods: KUBE_METHODS };
+/// The same without its address, and so without the methods.
+static PLAIN_VERSION_318: NamedType = NamedType { methods: &[], ..KUBE_VERSION_318 };
+static PLAIN_VERSION_43: NamedType = NamedType { methods: &[], ..KUBE_VERSION_43 };
 static API_VERSIONS_318: NamedType =
     NamedType { name: "chartutil.VersionSet", underlying: Type::STRINGS, methods: SET_METHODS };
 static API_VERSIONS_43: NamedType =
@@ -237,11 +251,15 @@ pub(super) fn capabilities(
     capabilities: &Capabilities,
     profile: Profile,
 ) -> Value {
-    let (ty, kube_ty, set_ty) = match profile {
-        Profile::Helm318 => (&CAPABILITIES_318, &KUBE_VERSION_318, &API_VERSIONS_318),
-        Profile::Helm43 => (&CAPABILITIES_43, &KUBE_VERSION_43, &API_VERSIONS_43),
+    let (ty, kube_ty, plain_ty, set_ty) = match profile {
+        Profile::Helm318 => {
+            (&CAPABILITIES_318, &KUBE_VERSION_318, &PLAIN_VERSION_318, &API_VERSIONS_318)
+        }
+        Profile::Helm43 => {
+            (&CAPABILITIES_43, &KUBE_VERSION_43, &PLAIN_VERSION_43, &API_VERSIONS_43)
+        }
     };
-    let kube_version = kube_version(&capabilities.kube_version, kube_ty, profile);
+    let kube_version = kube_version(&capabilities.kube_version, kube_ty, plain_ty, profile);
     let set = capabilities.api_versions.iter().map(Value::from).collect();
     let api_versions = heap.new_list_of(Type::Named(set_ty), set);
     let fields = vec![
@@ -249,10 +267,17 @@ pub(super) fn capabilities(
         ("APIVersions", Value::List(api_versions)),
         ("HelmVersion", helm_version(heap, profile)),
     ];
-    Value::object(Struct { fields, ..Struct::new(ty) })
+    Value::object(Struct::new(ty, fields))
 }
 
-fn kube_version(version: &KubeVersion, ty: &'static NamedType, profile: Profile) -> Value {
+/// Its `String` method is the pointer's: Go finds it where the value stands in its place, and not on
+/// the copy that a function gets.
+fn kube_version(
+    version: &KubeVersion,
+    ty: &'static NamedType,
+    plain_ty: &'static NamedType,
+    profile: Profile,
+) -> Value {
     let text = |text: &str| Value::from(text);
     let fields = vec![
         ("Version", text(&version.version)),
@@ -263,13 +288,13 @@ fn kube_version(version: &KubeVersion, ty: &'static NamedType, profile: Profile)
     if profile == Profile::Helm43 {
         printed.insert(1, ("normalizedVersion", text(version.normalized())));
     }
-    let plain = Value::object(Struct { fields: fields.clone(), ..Struct::new(ty) });
+    let plain = Some(Value::object(Struct::new(plain_ty, fields.clone())));
+    let by_value =
+        Struct { plain, printed: Some(printed), ..Struct::new(plain_ty, fields.clone()) };
     Value::object(Struct {
-        ty,
-        fields,
         text: Some(version.shown().to_owned()),
-        printed: Some(printed),
-        plain: Some(plain),
+        by_value: Some(Value::object(by_value)),
+        ..Struct::new(ty, fields)
     })
 }
 
@@ -284,7 +309,7 @@ fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
     if profile == Profile::Helm43 {
         fields.push(("KubeClientVersion", "kube_client_version", text("v1.37")));
     }
-    struct_of(heap, &BUILD_INFO, fields)
+    Value::object(struct_of(heap, &BUILD_INFO, fields))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]

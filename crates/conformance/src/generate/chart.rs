@@ -59,7 +59,6 @@ fn set_line(dice: &mut Dice) -> SetLine {
         "a",
         "=1",
         "a.",
-        "a[=1",
         "a[x]=1",
         "a[-1]=1",
         "a={1,{2}}",

@@ -162,8 +162,9 @@ impl<'a> Expressions<'a> {
                     *sort = SORTS[self.dice.below(SORTS.len())];
                 }
             }
-            30..35 => drop(sorts.pop()),
-            35..40 => sorts.push("Any"),
+            30..33 => sorts.clear(),
+            33..36 => drop(sorts.pop()),
+            36..40 => sorts.push("Any"),
             _ => {}
         }
         let args: Vec<Expr> = sorts.iter().map(|&sort| self.of(sort, depth)).collect();
@@ -181,7 +182,7 @@ impl<'a> Expressions<'a> {
         let signature = *self.dice.choose(&signatures);
         // A slow function is mostly asked for its errors.
         let (mut call, mut args) = self.call(signature, 1, true);
-        if signature.is_slow() && self.dice.chance(70) {
+        if signature.is_slow() && self.dice.chance(45) {
             (call, args) = (signature.name.to_owned(), Vec::new());
             if self.dice.chance(50) {
                 args.push(self.of("Any", 0));
@@ -226,7 +227,6 @@ impl<'a> Expressions<'a> {
             "toString",
             "list",
             "printf \"%s\"",
-            "printf \"%d\"",
             "default \"none\"",
             "empty",
             "toRawJson",

@@ -155,6 +155,7 @@ htmlDate: Time -> Str
 htmlDateInZone: Time Zone -> Str
 dateModify date_modify mustDateModify must_date_modify: DurText RealTime -> RealTime
 toDate mustToDate: Layout DateText -> RealTime
+toDate mustToDate: DayLayout Day -> RealTime
 unixEpoch: RealTime -> Str
 now: -> ! (@).Location !! kindOf (@) !! typeOf (@) !! (@).Format "MST" !! gt (@).Year 2020
 deepCopy mustDeepCopy: Any -> Any
@@ -173,14 +174,14 @@ int: Num -> Int
 int64: Num -> Int64
 toDecimal: NumText -> Int64
 get: Map Key -> Any
-set: Map Key Plain -> Map
-unset: Map Key -> Map
+set: OwnMap Key Plain -> Map
+unset: OwnMap Key -> Map
 hasKey: Map Key -> Bool
 pluck: Key Map Map* -> List
 keys: Map Map* -> ! (@) | sortAlpha !! len (@) !! typeOf (@)
 values: Map -> ! len (@) !! (@) | toStrings | sortAlpha !! typeOf (@)
 pick omit: Map Key Key* -> Map
-merge mustMerge mergeOverwrite mustMergeOverwrite: Map Map Map* -> Map
+merge mustMerge mergeOverwrite mustMergeOverwrite: OwnMap Map Map* -> Map
 hello: -> Str
 kindIs: KindName Any -> Bool
 kindOf typeOf: Any -> Str

@@ -3,7 +3,7 @@
 use crate::error::FuncError;
 use crate::fmt::sprintf;
 use crate::func::Ctx;
-use crate::value::{Kind, Value};
+use crate::value::{Complex, Kind, Type, Value};
 
 type Truth = std::result::Result<bool, FuncError>;
 
@@ -15,6 +15,7 @@ enum Basic {
     Int(i64),
     Uint(u64),
     Float(f64),
+    Complex(Complex),
     String,
 }
 
@@ -24,6 +25,9 @@ impl Basic {
             Value::Bool(_) => Self::Bool,
             Value::Float64(n) => Self::Float(*n),
             Value::String(_) => Self::String,
+            Value::Object(object) if object.go_type().underlying == Type::Complex128 => {
+                value.downcast().copied().map_or(Self::Other, Self::Complex)
+            }
             other => match (other.as_int(), other.as_uint()) {
                 (Some(n), _) => Self::Int(n),
                 (_, Some(n)) => Self::Uint(n),
@@ -61,6 +65,7 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value) -> Truth {
         (Basic::Int(a), Basic::Int(b)) => Ok(a == b),
         (Basic::Uint(a), Basic::Uint(b)) => Ok(a == b),
         (Basic::Float(a), Basic::Float(b)) => Ok(a == b),
+        (Basic::Complex(a), Basic::Complex(b)) => Ok(a == b),
         (Basic::Bool, Basic::Bool) | (Basic::String, Basic::String) => Ok(match (a, b) {
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::String(a), Value::String(b)) => a == b,
@@ -107,7 +112,10 @@ pub(super) fn lt(ctx: &mut Ctx, args: &[Value]) -> Truth {
     let [a, b] = args else { return Err(FuncError::new("missing argument for comparison")) };
     let bad = || FuncError::new("invalid type for comparison");
     match (Basic::of(a), Basic::of(b)) {
-        (Basic::Other, _) | (_, Basic::Other) | (Basic::Bool, Basic::Bool) => Err(bad()),
+        (Basic::Other, _)
+        | (_, Basic::Other)
+        | (Basic::Bool, Basic::Bool)
+        | (Basic::Complex(_), Basic::Complex(_)) => Err(bad()),
         (Basic::Int(a), Basic::Uint(b)) => Ok(u64::try_from(a).map_or(true, |a| a < b)),
         (Basic::Uint(a), Basic::Int(b)) => Ok(u64::try_from(b).is_ok_and(|b| a < b)),
         (Basic::Int(a), Basic::Int(b)) => Ok(a < b),

@@ -1,6 +1,6 @@
 //! Literals where a type is asked for.
 
-use crate::parse::ast::Literal;
+use crate::parse::ast::{Literal, Number};
 use crate::value::{Kind, Type, Value};
 
 impl Literal<'_> {
@@ -9,6 +9,7 @@ impl Literal<'_> {
         Ok(match self {
             Self::Bool(value) => Value::Bool(*value),
             Self::String(_, text) => Value::String(text.clone()),
+            Self::Number(Number { complex: Some(complex), .. }) => Value::object(*complex),
             Self::Number(number) => match (number.int, number.float) {
                 (_, Some(float)) if number.looks_like_float() => Value::Float64(float),
                 (Some(int), _) => Value::Int(int),

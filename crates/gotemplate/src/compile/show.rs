@@ -124,9 +124,9 @@ impl Literal<'_> {
     pub(super) fn to_owned(&self) -> Literal<'static> {
         match self {
             Self::Bool(value) => Literal::Bool(*value),
-            Self::Number(Number { text, int, uint, float }) => {
-                let text = Cow::Owned(text.clone().into_owned());
-                Literal::Number(Number { text, int: *int, uint: *uint, float: *float })
+            Self::Number(number) => {
+                let text = Cow::Owned(number.text.clone().into_owned());
+                Literal::Number(Number { text, ..*number })
             }
             Self::String(source, text) => {
                 Literal::String(Cow::Owned(source.clone().into_owned()), text.clone())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::scalar::Writer;
 use crate::MAX_VALUE_DEPTH;
 use crate::error::FuncError;
-use crate::value::{Heap, Kind, Object, Value};
+use crate::value::{Complex, Heap, Kind, Object, Value};
 
 /// Prints into a bounded buffer.
 pub(super) struct Printer<'h> {
@@ -63,6 +63,10 @@ impl<'h> Printer<'h> {
                 self.w.text(name.as_bytes());
             }
             (_, 'p') => return self.pointer(value, verb),
+            // Of `Errorf` alone; what Go asks for methods it refuses before it looks inside.
+            (Value::List(_) | Value::Map(_) | Value::Object(_), 'w') => {
+                self.bad_verb(value, verb)?;
+            }
             (Value::Bytes(bytes), _) => self.bytes(bytes, verb, "[]byte")?,
             _ => self.value(value, verb, 0)?,
         }
@@ -150,14 +154,21 @@ impl<'h> Printer<'h> {
         if !self.erroring
             && !self.w.flags.sharp_v
             && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q')
-            && let Some(text) = object
-                .text()
-                .or_else(|| (self.indirect && depth == 0).then(|| object.pointer_text()).flatten())
+            && let Some(text) = object.text()
         {
             return self.text(value, text.as_bytes(), verb);
         }
+        if self.w.flags.sharp_v
+            && let Some(text) = object.go_string()
+        {
+            self.w.push_str(&text);
+            return Ok(());
+        }
         if let Some(n) = object.int() {
             return self.integer(value, n, verb);
+        }
+        if let Some(complex) = value.downcast::<Complex>() {
+            return self.complex(value, *complex, verb);
         }
         if object.is_nil() {
             self.w.pad(b"<nil>");
@@ -196,7 +207,16 @@ impl<'h> Printer<'h> {
             | Value::Map(_)
             | Value::Object(_)
             | Value::Func(_)
-            | Value::Bytes(_) => self.w.pad(ADDRESS),
+            | Value::Bytes(_) => {
+                if verb == 'v' && self.w.flags.sharp_v {
+                    let name = self.heap.type_name(value);
+                    self.w.push_str(&format!("({name})("));
+                    self.w.out.extend_from_slice(ADDRESS);
+                    self.w.push_str(")");
+                } else {
+                    self.w.pad(ADDRESS);
+                }
+            }
             _ => self.bad_verb(value, verb)?,
         }
         Ok(())
@@ -240,6 +260,19 @@ impl<'h> Printer<'h> {
             'E' => self.w.float(n, b'E', Some(6)),
             _ => self.bad_verb(value, verb)?,
         }
+        Ok(())
+    }
+
+    fn complex(&mut self, value: &Value, Complex { re, im }: Complex, verb: char) -> Done {
+        if !matches!(verb, 'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E') {
+            return self.bad_verb(value, verb);
+        }
+        self.w.push_str("(");
+        self.float(value, re, verb)?;
+        let plus = std::mem::replace(&mut self.w.flags.plus, true);
+        self.float(value, im, verb)?;
+        self.w.flags.plus = plus;
+        self.w.push_str("i)");
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::value::Str;
+use crate::value::{Complex, Str};
 
 /// Index into a template's table of nodes: position and printed form, for errors.
 pub(crate) type NodeId = u32;
@@ -60,6 +60,8 @@ pub(crate) struct Number<'t> {
     pub int: Option<i64>,
     pub uint: Option<u64>,
     pub float: Option<f64>,
+    /// Of a literal that ends in `i`.
+    pub complex: Option<Complex>,
 }
 
 /// The names of `.a.b`.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::ast::Number;
 use super::token::Kind;
 use crate::fmt::{Unit, quote_str, unquote_char};
+use crate::value::Complex;
 
 impl<'t> Number<'t> {
     /// Reads a literal; the error is Go's text.
@@ -13,7 +14,10 @@ impl<'t> Number<'t> {
             return Self::character(text);
         }
         if kind == Kind::Complex || text.ends_with('i') {
-            return Err(format!("complex constants are not supported: {text}"));
+            let complex = parse_complex(&text);
+            let complex =
+                complex.ok_or_else(|| format!("illegal number syntax: {}", quote_str(&text)))?;
+            return Ok(Self::complex(text, complex));
         }
         let mut uint = parse_uint(&text);
         let int = parse_int(&text);
@@ -23,7 +27,7 @@ impl<'t> Number<'t> {
         #[allow(clippy::cast_precision_loss)]
         let float = int.map(|n| n as f64).or(uint.map(|n| n as f64));
         if float.is_some() {
-            return Ok(Self { text, int, uint, float });
+            return Ok(Self { text, int, uint, float, complex: None });
         }
         let Some(float) = parse_float(&text) else {
             return Err(format!("illegal number syntax: {}", quote_str(&text)));
@@ -31,15 +35,15 @@ impl<'t> Number<'t> {
         if !text.contains(['.', 'e', 'E', 'p', 'P']) {
             return Err(format!("integer overflow: {}", quote_str(&text)));
         }
-        // Casts saturate where Go's wrap; neither round-trips, so neither counts as an integer.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        #[allow(clippy::cast_precision_loss, clippy::float_cmp)]
-        let (int, uint) = {
-            let in_range = float.abs() < 9.3e18;
-            let int = Some(float as i64).filter(|n| in_range && *n as f64 == float);
-            (int, Some(float as u64).filter(|n| float >= 0.0 && *n as f64 == float))
-        };
-        Ok(Self { text, int, uint, float: Some(float) })
+        let (int, uint) = integers(float);
+        Ok(Self { text, int, uint, float: Some(float), complex: None })
+    }
+
+    /// A complex number without an imaginary part may stand for all that its real part can.
+    fn complex(text: Cow<'t, str>, complex: Complex) -> Self {
+        let float = (complex.im == 0.0).then_some(complex.re);
+        let (int, uint) = float.map_or((None, None), integers);
+        Self { text, int, uint, float, complex: Some(complex) }
     }
 
     fn character(text: Cow<'t, str>) -> Result<Self, String> {
@@ -53,7 +57,7 @@ impl<'t> Number<'t> {
             Unit::Byte(byte) => u32::from(byte),
         };
         let (int, uint) = (Some(i64::from(code)), Some(u64::from(code)));
-        Ok(Self { int, uint, float: Some(f64::from(code)), text })
+        Ok(Self { int, uint, float: Some(f64::from(code)), text, complex: None })
     }
 
     /// Whether the spelling makes it a float where nothing else decides.
@@ -63,6 +67,29 @@ impl<'t> Number<'t> {
         let rune = self.text.starts_with('\'');
         !hex && !rune && self.text.contains(['.', 'e', 'E', 'p', 'P'])
     }
+}
+
+/// The integers that are the same number.
+// Casts saturate where Go's wrap; neither round-trips, so neither counts as an integer.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#[allow(clippy::cast_precision_loss, clippy::float_cmp)]
+fn integers(float: f64) -> (Option<i64>, Option<u64>) {
+    let in_range = float.abs() < 9.3e18;
+    let int = Some(float as i64).filter(|n| in_range && *n as f64 == float);
+    (int, Some(float as u64).filter(|n| float >= 0.0 && *n as f64 == float))
+}
+
+/// `1i`, `1+2i`
+fn parse_complex(text: &str) -> Option<Complex> {
+    let digits = text.strip_suffix('i')?;
+    let sign = |(at, c): &(usize, char)| {
+        let exponent =
+            digits.get(..*at).is_some_and(|before| before.ends_with(['e', 'E', 'p', 'P']));
+        *at > 0 && matches!(c, '+' | '-') && !exponent
+    };
+    let middle = digits.char_indices().rfind(sign);
+    let (re, im) = middle.map_or(("0", digits), |(at, _)| digits.split_at(at));
+    Some(Complex { re: parse_float(re)?, im: parse_float(im)? })
 }
 
 /// Splits off sign and base as Go's `ParseInt(s, 0, 64)` reads them.

@@ -271,7 +271,7 @@ impl Heap {
             Value::Object(object) => match object.go_type().underlying.kind() {
                 Kind::Struct => true,
                 Kind::Int | Kind::Int64 => object.int() != Some(0),
-                _ => !object.is_nil(),
+                _ => !object.is_nil() && !object.is_zero(),
             },
             Value::Func(_) => true,
         }

@@ -1,5 +1,6 @@
 //! Values as templates see them: Go's kinds and types, maps and lists by reference.
 
+mod complex;
 mod heap;
 mod object;
 mod plain;
@@ -7,6 +8,7 @@ mod sweep;
 mod text;
 mod types;
 
+pub(crate) use complex::Complex;
 pub use heap::{Heap, List, ListData, Map, MapData};
 pub use object::{Object, TypedNil};
 pub use plain::{Seed, View};

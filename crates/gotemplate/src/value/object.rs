@@ -24,9 +24,8 @@ pub trait Object: Any + Debug + Send + Sync {
         None
     }
 
-    /// What the `String` method of a pointer to it gives. Go finds that method where a template
-    /// prints the value in its place (`{{ .X }}`), and not on the copy that a function gets.
-    fn pointer_text(&self) -> Option<String> {
+    /// What its `GoString` method gives, which `%#v` asks.
+    fn go_string(&self) -> Option<String> {
         None
     }
 
@@ -38,6 +37,11 @@ pub trait Object: Any + Debug + Send + Sync {
     /// The number, if the kind is an integer (`time.Duration`).
     fn int(&self) -> Option<i64> {
         None
+    }
+
+    /// Whether it counts as empty although it is not nil.
+    fn is_zero(&self) -> bool {
+        false
     }
 
     /// Whether it is a nil pointer, map or list.
@@ -52,6 +56,17 @@ pub trait Object: Any + Debug + Send + Sync {
 
     /// What plain data (JSON, YAML) has for it; `None` = an object of [`Object::fields`].
     fn plain(&self) -> Option<Value> {
+        None
+    }
+
+    /// What a function gets of it, if that is not the same: of a struct with methods on its pointer
+    /// Go hands over a copy, which lacks them.
+    fn by_value(&self) -> Option<Value> {
+        None
+    }
+
+    /// What is left of it in a copy of its exported fields, if that is not all.
+    fn exported(&self) -> Option<Value> {
         None
     }
 

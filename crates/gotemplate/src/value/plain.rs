@@ -1,5 +1,6 @@
 //! The border to plain data: serde in, serde out, with no tree in between.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -135,16 +136,46 @@ pub struct View<'h> {
     heap: &'h Heap,
     value: &'h Value,
     depth: usize,
+    bad: char,
+    yaml3: bool,
 }
 
 impl<'h> View<'h> {
     /// A view of a value.
     pub fn new(heap: &'h Heap, value: &'h Value) -> Self {
-        Self { heap, value, depth: 0 }
+        Self { heap, value, depth: 0, bad: char::REPLACEMENT_CHARACTER, yaml3: false }
     }
 
-    fn nested(&self, value: &'h Value) -> Self {
-        Self { heap: self.heap, value, depth: self.depth + 1 }
+    /// Puts another character in the place of each byte that is no UTF-8, so that a format that
+    /// writes these in a way of its own finds them.
+    #[must_use]
+    pub fn marking(mut self, bad: char) -> Self {
+        self.bad = bad;
+        self
+    }
+
+    /// Shows bytes as a list of numbers and durations as text (`1m0s`), as yaml.v3 does where JSON
+    /// has text in base64 and nanoseconds.
+    #[must_use]
+    pub fn as_yaml3(mut self) -> Self {
+        self.yaml3 = true;
+        self
+    }
+
+    fn nested<'v>(&'v self, value: &'v Value) -> View<'v> {
+        View { heap: self.heap, value, depth: self.depth + 1, bad: self.bad, yaml3: self.yaml3 }
+    }
+
+    fn text<'t>(&self, text: &'t Str) -> Cow<'t, str> {
+        if let Some(text) = text.as_str() {
+            return Cow::Borrowed(text);
+        }
+        let mut marked = String::with_capacity(text.len());
+        for chunk in text.as_bytes().utf8_chunks() {
+            marked.push_str(chunk.valid());
+            marked.extend(chunk.invalid().iter().map(|_| self.bad));
+        }
+        Cow::Owned(marked)
     }
 }
 
@@ -167,7 +198,8 @@ impl Serialize for View<'_> {
             Value::Uint8(n) => serializer.serialize_u8(*n),
             Value::Uint64(n) => serializer.serialize_u64(*n),
             Value::Float64(n) => serializer.serialize_f64(*n),
-            Value::String(text) => serialize_text(text, serializer),
+            Value::String(text) => serializer.serialize_str(&self.text(text)),
+            Value::Bytes(bytes) if self.yaml3 => serializer.collect_seq(bytes.iter()),
             Value::Bytes(bytes) => serializer.serialize_str(&base64(bytes)),
             Value::List(list) => {
                 let data = self.heap.list(*list);
@@ -184,29 +216,29 @@ impl Serialize for View<'_> {
                 let entries = &self.heap.map(*map).entries;
                 let mut access = serializer.serialize_map(Some(entries.len()))?;
                 for (key, value) in entries {
-                    access.serialize_entry(&key.to_str_lossy(), &self.nested(value))?;
+                    access.serialize_entry(&self.text(key), &self.nested(value))?;
                 }
                 access.end()
             }
             Value::Object(object) => {
+                if self.yaml3
+                    && object.go_type().name == "time.Duration"
+                    && let Some(text) = object.text()
+                {
+                    return serializer.serialize_str(&text);
+                }
                 if let Some(plain) = object.plain() {
-                    return View { heap: self.heap, value: &plain, depth: self.depth + 1 }
-                        .serialize(serializer);
+                    return self.nested(&plain).serialize(serializer);
                 }
                 let fields = object.fields();
                 let mut access = serializer.serialize_map(Some(fields.len()))?;
                 for (name, value) in &fields {
-                    let view = View { heap: self.heap, value, depth: self.depth + 1 };
-                    access.serialize_entry(name, &view)?;
+                    access.serialize_entry(name, &self.nested(value))?;
                 }
                 access.end()
             }
         }
     }
-}
-
-fn serialize_text<S: Serializer>(text: &Str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&text.to_str_lossy())
 }
 
 /// Standard base64 with padding; written out here so that the engine needs no crate for it.

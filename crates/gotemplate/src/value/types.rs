@@ -25,6 +25,8 @@ pub enum Type {
     Uint64,
     /// `float64`
     Float64,
+    /// `complex128`
+    Complex128,
     /// `string`
     String,
     /// `[]T`
@@ -77,6 +79,7 @@ impl Type {
             Self::Uint8 => Kind::Uint8,
             Self::Uint64 => Kind::Uint64,
             Self::Float64 => Kind::Float64,
+            Self::Complex128 => Kind::Complex128,
             Self::String => Kind::String,
             Self::List(_) => Kind::Slice,
             Self::Map(_) => Kind::Map,
@@ -134,6 +137,7 @@ impl fmt::Display for Type {
             Self::Uint8 => f.write_str("uint8"),
             Self::Uint64 => f.write_str("uint64"),
             Self::Float64 => f.write_str("float64"),
+            Self::Complex128 => f.write_str("complex128"),
             Self::String => f.write_str("string"),
             Self::List(elem) => write!(f, "[]{elem}"),
             Self::Map(elem) => write!(f, "map[string]{elem}"),
@@ -159,6 +163,7 @@ pub enum Kind {
     Uint8,
     Uint64,
     Float64,
+    Complex128,
     String,
     Slice,
     Map,
@@ -178,6 +183,7 @@ impl fmt::Display for Kind {
             Self::Uint8 => "uint8",
             Self::Uint64 => "uint64",
             Self::Float64 => "float64",
+            Self::Complex128 => "complex128",
             Self::String => "string",
             Self::Slice => "slice",
             Self::Map => "map",

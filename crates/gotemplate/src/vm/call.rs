@@ -78,6 +78,15 @@ impl Machine<'_> {
             self.check(base + args, func.param(args).unwrap_or(Type::Any))?;
         }
         self.charge_arguments(base)?;
+        if !matches!(func.body, Body::Builtin(_)) {
+            for value in self.stack.get_mut(base..).unwrap_or_default() {
+                if let Value::Object(object) = value
+                    && let Some(copy) = object.by_value()
+                {
+                    *value = copy;
+                }
+            }
+        }
         let values = self.stack.get(base..).unwrap_or_default();
         let result = match func.body {
             Body::Plain(body) => body(self.ctx, values),

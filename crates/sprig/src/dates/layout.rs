@@ -217,7 +217,9 @@ fn write(out: &mut String, Time(time): &Time, piece: Piece) -> std::fmt::Result 
 fn zone_name(time: &jiff::Zoned) -> String {
     let info = time.time_zone().to_offset_info(time.timestamp());
     let zone = time.time_zone();
-    let named = zone.iana_name().is_some() || info.abbreviation().ends_with("-local");
+    let named = zone.iana_name().is_some()
+        || zone.to_fixed_offset().is_err()
+        || info.abbreviation().ends_with("-local");
     if named || zone == &TimeZone::UTC || zone == &TimeZone::system() {
         return info.abbreviation().to_owned();
     }

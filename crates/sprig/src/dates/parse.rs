@@ -329,6 +329,7 @@ impl Found {
         .map_err(|_| "day")?;
         let zone = match (self.offset, self.zone_name.as_deref()) {
             (Some(0), None) | (None, Some("UTC")) => TimeZone::UTC,
+            (None | Some(0), Some(name)) => named_zone(name),
             (Some(seconds), _) => {
                 Offset::from_seconds(seconds).map_or(TimeZone::UTC, TimeZone::fixed)
             }
@@ -336,4 +337,12 @@ impl Found {
         };
         civil.to_zoned(zone).map(Time).map_err(|_| "year")
     }
+}
+
+/// A zone that is known by its abbreviation alone: Go takes it for one without an offset, but for
+/// the hours of `GMT+3`.
+fn named_zone(name: &str) -> TimeZone {
+    let hours = name.strip_prefix("GMT").and_then(|hours| hours.parse::<i32>().ok()).unwrap_or(0);
+    // POSIX counts to the west.
+    TimeZone::posix(&format!("<{name}>{}", -hours)).unwrap_or(TimeZone::UTC)
 }

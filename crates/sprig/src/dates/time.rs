@@ -102,6 +102,26 @@ impl Object for Time {
         Some(Time::text(self))
     }
 
+    fn go_string(&self) -> Option<String> {
+        let (month, rest) = (self.0.month(), layout::format(self, "15, 4, 5"));
+        let month = usize::try_from(month - 1).ok().and_then(|at| layout::MONTHS.get(at))?;
+        let zone = self.0.time_zone();
+        let zone = match Location(zone.clone()).text()?.as_str() {
+            "UTC" if *zone == TimeZone::UTC => "time.UTC".to_owned(),
+            "Local" => "time.Local".to_owned(),
+            name => format!("time.Location({name:?})"),
+        };
+        let hour = layout::format(self, "15");
+        let rest = rest.split_once(',').map_or("", |(_, rest)| rest);
+        Some(format!(
+            "time.Date({}, time.{month}, {}, {},{rest}, {}, {zone})",
+            self.0.year(),
+            self.0.day(),
+            hour.trim_start_matches('0').parse::<u8>().unwrap_or(0),
+            self.0.subsec_nanosecond()
+        ))
+    }
+
     fn equals(&self, other: &dyn Object) -> bool {
         let other: &dyn std::any::Any = other;
         other

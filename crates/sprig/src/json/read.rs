@@ -4,14 +4,21 @@ use catamaran_gotemplate::{Ctx, MAX_VALUE_DEPTH, Str, Value};
 
 /// Reads one value, and nothing behind it.
 pub(super) fn read(ctx: &mut Ctx, text: &[u8]) -> Result<Value, String> {
+    let (value, fault) = read_all(ctx, text)?;
+    fault.map_or(Ok(value), Err)
+}
+
+/// The same, but a value that fits no type does not hide the others: it is nil, and the fault told
+/// beside.
+pub(super) fn read_all(ctx: &mut Ctx, text: &[u8]) -> Result<(Value, Option<String>), String> {
     if ctx.meter.charge_bytes(text.len().saturating_mul(2)).is_err() {
         // Whoever made it looks at the budget next.
         return Err("exceeded the memory limit".into());
     }
-    let mut reader = Reader { ctx, text, at: 0 };
+    let mut reader = Reader { ctx, text, at: 0, fault: None };
     let value = reader.value(0)?;
     match reader.next_token() {
-        None => Ok(value),
+        None => Ok((value, reader.fault)),
         Some(byte) => Err(invalid(byte, "after top-level value")),
     }
 }
@@ -20,6 +27,8 @@ struct Reader<'r> {
     ctx: &'r mut Ctx,
     text: &'r [u8],
     at: usize,
+    /// What is wrong with a value whose form is right: told if all the text is.
+    fault: Option<String>,
 }
 
 type Outcome<T> = Result<T, String>;
@@ -187,7 +196,12 @@ impl Reader<'_> {
         let text = std::str::from_utf8(text).unwrap_or_default();
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number.into()),
-            _ => Err(format!("json: cannot unmarshal number {text} into Go value of type float64")),
+            _ => {
+                let fault =
+                    format!("json: cannot unmarshal number {text} into Go value of type float64");
+                self.fault.get_or_insert(fault);
+                Ok(Value::Nil)
+            }
         }
     }
 

@@ -6,31 +6,42 @@ mod scan;
 mod strings;
 mod write;
 
-use catamaran_gotemplate::{Ctx, Heap, Type, Value};
+use catamaran_gotemplate::{Ctx, Func, Heap, Type, Value};
 
 use crate::args::{Outcome, any, bytes};
 use crate::dates::toml_date;
 use read::{Document, Node, Stop};
+use write::Floats;
 
 items! {
     /// A value as TOML; the text of the error if it has no TOML form.
     helm "VALUE -> string",
         r#"{{ toToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
-    "toToml"(Any) => |ctx, args| match write::write(ctx, any(args, 0)) {
+    "toToml"(Any) => |ctx, args| to_toml(ctx, args, Floats::Shortest);
+    /// As `toToml`; what has no TOML form ends the rendering.
+    helm "VALUE -> string",
+        r#"{{ mustToToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
+    "mustToToml"(Any) => |ctx, args| {
+        write::write(ctx, any(args, 0), Floats::Shortest).map(Value::string)
+    };
+    /// A map from TOML; an error becomes its key `Error`.
+    helm "TEXT -> map", r#"{{ (fromToml "[server]\nport = 80").server.port }}"# => "80";
+    "fromToml"(String) => |ctx, args| from_toml(ctx, bytes(args, 0));
+}
+
+/// The function as it was in Helm 3.18, with version 1.5 of that library.
+pub(crate) const OF_HELM_3: &[Func] =
+    &[Func::new("toToml", &[Type::Any], |ctx, args| to_toml(ctx, args, Floats::Decimal))];
+
+fn to_toml(ctx: &mut Ctx, args: &[Value], floats: Floats) -> Outcome {
+    match write::write(ctx, any(args, 0), floats) {
         Ok(text) => {
             ctx.meter.check_room(text.len())?;
             Ok(Value::string(text))
         }
         Err(error) if error.is_budget() || error.text().starts_with("reflect:") => Err(error),
         Err(error) => Ok(error.text().into()),
-    };
-    /// As `toToml`; what has no TOML form ends the rendering.
-    helm "VALUE -> string",
-        r#"{{ mustToToml (dict "port" 80 "tags" (list "a")) }}"# => "port = 80\ntags = [\"a\"]\n";
-    "mustToToml"(Any) => |ctx, args| write::write(ctx, any(args, 0)).map(Value::string);
-    /// A map from TOML; an error becomes its key `Error`.
-    helm "TEXT -> map", r#"{{ (fromToml "[server]\nport = 80").server.port }}"# => "80";
-    "fromToml"(String) => |ctx, args| from_toml(ctx, bytes(args, 0));
+    }
 }
 
 /// `[]map[string]interface {}`: what `[[name]]` makes.

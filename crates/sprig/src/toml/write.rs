@@ -6,9 +6,18 @@ use super::{dotted, escaped, key_text};
 use crate::dates::{Time, toml_date};
 use crate::durations::{self, Duration};
 
+/// How floats are spelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Floats {
+    /// As version 1.6 does: `1e+06` where the exponent asks for it.
+    Shortest,
+    /// As version 1.5 does: never with an exponent.
+    Decimal,
+}
+
 /// The text of a value.
-pub(super) fn write(ctx: &mut Ctx, value: &Value) -> Result<Vec<u8>, FuncError> {
-    let mut writer = Writer { ctx, out: Vec::new() };
+pub(super) fn write(ctx: &mut Ctx, value: &Value, floats: Floats) -> Result<Vec<u8>, FuncError> {
+    let mut writer = Writer { ctx, floats, out: Vec::new() };
     match writer.shape(value)? {
         Shape::Nil if value.is_nil() => {
             return Err(FuncError::new("reflect: call of reflect.Value.Type on zero Value"));
@@ -25,6 +34,7 @@ pub(super) fn write(ctx: &mut Ctx, value: &Value) -> Result<Vec<u8>, FuncError> 
 
 struct Writer<'c> {
     ctx: &'c mut Ctx,
+    floats: Floats,
     out: Vec<u8>,
 }
 
@@ -105,10 +115,11 @@ impl Writer<'_> {
                             |(key, item): (Value, Value)| Some((key.as_str()?.clone(), item));
                         Shape::Table(entries.into_iter().filter_map(keyed).collect())
                     }
-                    Kind::Struct | Kind::Pointer
-                        if !matches!(object.plain(), Some(Value::String(_))) =>
-                    {
+                    Kind::Struct | Kind::Pointer if object.text().is_none() => {
+                        // By Go's names; what they hide stays hidden.
+                        let exported = |name: &str| name.starts_with(|c: char| c.is_uppercase());
                         let fields = object.fields().into_iter();
+                        let fields = fields.filter(|(name, _)| exported(name));
                         Shape::Table(fields.map(|(name, item)| (name.into(), item)).collect())
                     }
                     _ => Shape::Plain,
@@ -298,7 +309,10 @@ impl Writer<'_> {
                 self.push(if *number < 0.0 { "-inf" } else { "inf" })
             }
             Value::Float64(number) => {
-                let text = catamaran_gotemplate::fmt::float(*number);
+                let text = match self.floats {
+                    Floats::Shortest => catamaran_gotemplate::fmt::float(*number),
+                    Floats::Decimal => number.to_string(),
+                };
                 let whole = !text.contains(['e', '.']);
                 self.push(&text)?;
                 if whole { self.push(".0") } else { Ok(()) }

@@ -119,7 +119,7 @@ impl NodeDeserializer<'_, '_> {
 
     fn visit_collection<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let Self { reader, id } = self;
-        let result = match reader.kind(id) {
+        let visit = || match reader.kind(id) {
             Some(NodeKind::Sequence(items)) => {
                 visitor.visit_seq(Items { reader, items: items.iter() })
             }
@@ -129,7 +129,7 @@ impl NodeDeserializer<'_, '_> {
             }
             _ => visitor.visit_unit(),
         };
-        result.map_err(|error| {
+        visit().map_err(|error| {
             let error = if id == 0 { reader.first(error) } else { error };
             reader.place(id, error)
         })
