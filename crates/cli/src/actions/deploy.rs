@@ -12,7 +12,7 @@ use catamaran_chart::{
 use catamaran_release::plan::Goal;
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
 use catamaran_release::{
-    Action, Desired, Driver, Error as ReleaseError, History, Release, Status, Ways,
+    Action, Desired, Driver, Error as ReleaseError, History, Kept, Release, Status, Ways, WhyKept,
 };
 use catamaran_repository::Finder;
 use jiff::Timestamp;
@@ -160,6 +160,7 @@ impl<'a> Deployment<'a> {
             no_hooks: args.no_hooks,
             skip_crds: args.skip_crds,
             take_ownership: args.take_ownership,
+            force: args.force.force().unwrap_or_default(), // checked at the beginning
             wait,
             ..Ways::default()
         }
@@ -442,8 +443,23 @@ fn drive(
         } else {
             driver.apply(&history, desired).await?
         };
+        applied.kept.iter().for_each(tell_of_kept);
         Ok(Release::clone(&applied.release))
     })
+}
+
+/// Says that an object was left which the new revision has not, unless that was asked for.
+fn tell_of_kept(kept: &Kept) {
+    let why = match &kept.why {
+        WhyKept::Policy => return,
+        WhyKept::UnknownPolicy(value) => {
+            format!("its resource policy has the value {value:?}, which Helm does not know")
+        }
+        WhyKept::NotOurs => "it is not owned by this release any more".to_owned(),
+        WhyKept::Replaced => "another object has taken its place".to_owned(),
+        WhyKept::NoKind => "its kind is not served any more".to_owned(),
+    };
+    eprintln!("warning: {} was left: {why}", kept.id);
 }
 
 /// An error in the words that helm puts before it.

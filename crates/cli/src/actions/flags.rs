@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::Budget;
-use catamaran_release::{Cascade, Wait};
+use catamaran_release::{Cascade, Force, Wait};
 use clap::Args;
 
 use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs, go_bool};
@@ -297,29 +297,40 @@ pub(crate) struct ChartArgs {
 
 /// How objects are written. Ours are always applied server-side, and over conflicts.
 #[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Release")]
+#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
 pub(crate) struct ForceArgs {
-    #[arg(long, hide = true)]
-    force_conflicts: bool,
-    #[arg(long, hide = true)]
+    /// Replace objects instead of applying them: what the chart does not say is gone
+    #[arg(long)]
     force_replace: bool,
+    /// Delete objects and create them anew where a field would have to change that never does
+    #[arg(long)]
+    recreate_on_immutable: bool,
     #[arg(long, hide = true)]
     force: bool,
+    #[arg(long, hide = true)]
+    force_conflicts: bool,
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     server_side: Option<String>,
 }
 
 impl ForceArgs {
-    /// Refuses what would be done in another way.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.force || self.force_replace {
-            bail!("--force-replace is not supported yet");
+    /// What the flags mean; refuses what would be done in another way.
+    pub(crate) fn force(&self) -> Result<Force> {
+        if let Some(text) = self.server_side.as_deref().filter(|text| *text != "auto")
+            && go_bool(text) != Ok(true)
+        {
+            bail!("--server-side={text} is not supported: objects are applied server-side");
         }
-        match self.server_side.as_deref() {
-            None | Some("auto") => Ok(()),
-            Some(text) if go_bool(text) == Ok(true) => Ok(()),
-            Some(_) => {
-                bail!("--server-side=false is not supported: objects are applied server-side")
-            }
+        let replace = self.force || self.force_replace;
+        match (replace, self.recreate_on_immutable) {
+            (true, _) if self.force_conflicts => bail!(
+                "if any flags in the group [force-replace force-conflicts] are set none of the others can be; [force-conflicts force-replace] were all set"
+            ),
+            (true, true) => bail!("--force-replace and --recreate-on-immutable exclude each other"),
+            (true, false) => Ok(Force::Replace),
+            (false, true) => Ok(Force::Recreate),
+            (false, false) => Ok(Force::No),
         }
     }
 }
@@ -330,7 +341,7 @@ impl ChartArgs {
         if self.render_subchart_notes {
             bail!("--render-subchart-notes is not supported yet");
         }
-        self.force.check()
+        self.force.force().map(drop)
     }
 
     /// The labels of `--labels`; `None` takes one away.

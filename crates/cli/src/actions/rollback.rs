@@ -72,7 +72,7 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
         [name] => (name, 0),
         [name, revision, ..] => (name, number(revision)?),
     };
-    args.force.check()?;
+    let force = args.force.force()?;
     check_description(args.description.as_deref())?;
     let mode = args.dry_run.mode()?;
     let site = Site::new(&args.global)?;
@@ -82,6 +82,7 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
         let ways = Ways {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
+            force,
             wait: args.jobs.wait.what(false, args.jobs.wait_for_jobs),
             ..Ways::default()
         };

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // all of it is tests
 
 mod hands;
+mod interrupted;
 mod support;
+mod wishes;
 mod words;

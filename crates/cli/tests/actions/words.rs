@@ -184,3 +184,47 @@ async fn status_shows_the_objects_that_helm_shows() {
     };
     assert_eq!(kinds(Hand::Ours), kinds(Hand::Helm4));
 }
+
+#[test]
+fn help_teaches() {
+    for (command, words) in [
+        (
+            "install",
+            ["--create-namespace", "catamaran install demo", "goes on with it", "--take-ownership"],
+        ),
+        (
+            "upgrade",
+            [
+                "--reset-then-reuse-values",
+                "catamaran upgrade demo",
+                "goes on with it",
+                "--rollback-on-failure",
+            ],
+        ),
+        (
+            "rollback",
+            [
+                "[default: the one before the newest]",
+                "catamaran rollback demo 3",
+                "goes on",
+                "--no-hooks",
+            ],
+        ),
+        (
+            "uninstall",
+            ["--keep-history", "catamaran uninstall demo", "goes on with it", "foreground"],
+        ),
+        ("test", ["--filter", "catamaran test demo --logs", "goes on with it", "!name=a"]),
+        ("status", ["--revision", "--output", "table, json or yaml", "its objects"]),
+        ("history", ["--max", "--show-rollback-revision", "table, json or yaml", "--namespace"]),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_catamaran"))
+            .args([command, "--help"])
+            .output()
+            .unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        for word in words {
+            assert!(help.contains(word), "{command}: {word} is missing in:\n{help}");
+        }
+    }
+}

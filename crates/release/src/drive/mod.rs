@@ -4,6 +4,7 @@
 //! records in the cluster.
 
 mod crds;
+mod force;
 mod hooks;
 mod objects;
 mod outcome;
@@ -23,7 +24,7 @@ use jiff::Timestamp;
 use kube::Client;
 
 pub use outcome::{Applied, AppliedObject, Done, Kept, Tested, Uninstalled, WhyKept};
-pub use ways::{Cascade, Wait, Ways};
+pub use ways::{Cascade, Force, Wait, Ways};
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
@@ -318,7 +319,7 @@ impl Driver {
         let release = (plan.record.name.as_str(), plan.record.namespace.as_str());
         let mut applied = Vec::with_capacity(plan.steps.len());
         for (how, object) in &plan.steps {
-            applied.push(self.send(*how, object, release).await?);
+            applied.push(self.send_forced(*how, object, release).await?);
         }
         // An object that moved to another API group is still the same object, by its uid.
         let alive: HashSet<&str> = applied.iter().map(|object| object.uid.as_str()).collect();

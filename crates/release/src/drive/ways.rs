@@ -17,6 +17,8 @@ pub struct Ways {
     pub skip_crds: bool,
     /// Objects that are there already become the release's, whoever made them.
     pub take_ownership: bool,
+    /// How objects are written that an apply alone does not bring to what they shall be.
+    pub force: Force,
     /// What is waited for besides hooks.
     pub wait: Wait,
     /// When all waiting ends in a failure. Without it each hook has its own time.
@@ -37,6 +39,18 @@ pub enum Wait {
     Objects,
     /// The same, and Jobs are complete.
     Jobs,
+}
+
+/// How objects are written. Conflicts with other field managers are always overcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Force {
+    /// Applied; what the API server refuses fails.
+    #[default]
+    No,
+    /// Replaced: what the manifest does not say is gone, whoever has set it.
+    Replace,
+    /// Applied; where a field would have to change that never does, deleted and created anew.
+    Recreate,
 }
 
 /// What becomes of the dependents of a deleted object, such as a Deployment's pods.
