@@ -37,7 +37,8 @@ pub mod plan;
 pub mod record;
 
 pub use drive::{
-    Applied, AppliedObject, Done, Driver, Found, Kept, Knowledge, Tested, Uninstalled, WhyKept,
+    Applied, AppliedObject, Cascade, Done, Driver, Force, Found, Kept, Knowledge, Tested,
+    Uninstalled, Wait, Ways, WhyKept,
 };
 pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};

@@ -8,6 +8,7 @@ use kube::api::PropagationPolicy;
 use serde_json::Value;
 
 use super::Driver;
+use super::wait::state_of;
 use crate::error::{Error, Waiting};
 use crate::objects::{
     ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, make_applicable,
@@ -34,6 +35,9 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Vec<ObjectId>, Error> {
         let mut skipped = Vec::new();
+        if self.ways.no_hooks {
+            return Ok(skipped);
+        }
         // A hook that was begun in this very call has no object yet, as far as we know.
         let mut begun = false;
         loop {
@@ -148,7 +152,9 @@ impl Driver {
                 }
                 Look::Apply => live = Some(self.applier.apply(target, &object.body).await?),
                 Look::Wait { why, reason, message } => {
-                    return Ok(Pursued::Waiting(waiting(run, object, why, (reason, message))));
+                    let mut waiting = waiting(run, object, why, (reason, message));
+                    waiting.seen = live.as_ref().map(state_of);
+                    return Ok(Pursued::Waiting(waiting));
                 }
                 Look::Failed { reason, message } => {
                     let (event, object) = (run.event, object.id.to_string());
@@ -216,8 +222,9 @@ impl Driver {
 
     fn run_of<'a>(&self, record: &'a Release, hook: &'a Hook, event: Event) -> Run<'a> {
         let release = (record.name.as_str(), record.namespace.as_str());
-        let (revision, now, timeout) = (record.version, Timestamp::now(), self.hook_timeout);
-        Run { hook, event, release, revision, now, timeout }
+        let (revision, now) = (record.version, Timestamp::now());
+        let (timeout, until) = (self.hook_timeout, self.ways.until);
+        Run { hook, event, release, revision, now, timeout, until }
     }
 
     /// A hook's object as it is sent.
@@ -281,6 +288,7 @@ fn waiting(
         reason,
         message,
         at_most: Some(run.remaining()),
+        seen: None,
     })
 }
 

@@ -4,11 +4,15 @@
 //! records in the cluster.
 
 mod crds;
+mod force;
 mod hooks;
 mod objects;
 mod outcome;
+mod preview;
 mod remove;
 mod test;
+mod wait;
+mod ways;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,6 +28,7 @@ use kube::Client;
 pub use objects::Knowledge;
 use objects::Sent;
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
+pub use ways::{Cascade, Force, Wait, Ways};
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
@@ -56,6 +61,7 @@ pub struct Driver {
     hook_timeout: Duration,
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
+    ways: Ways,
 }
 
 /// The objects that were applied, known, deleted and left.
@@ -78,8 +84,8 @@ impl Driver {
         let applier = Applier::new(client, FIELD_MANAGER).formerly(&FORMER_MANAGERS);
         let store = Store::new(applier.clone());
         let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        let (ignored, known) = (Arc::default(), None);
-        Self { applier, mapper, store, history_max, hook_timeout, ignored, known }
+        let (ignored, known, ways) = (Arc::default(), None, Ways::default());
+        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways }
     }
 
     /// What is left to others where it differs from what a release has.
@@ -100,6 +106,13 @@ impl Driver {
     #[must_use]
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hook_timeout = timeout;
+        self
+    }
+
+    /// How actions are carried out.
+    #[must_use]
+    pub fn ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
         self
     }
 
@@ -214,8 +227,10 @@ impl Driver {
         let goal = Goal::new(history, desired, action, Timestamp::now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
-            Doing::Rollback => Vec::new(),
-            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+            Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
+                self.definitions(desired.chart).await?
+            }
+            Doing::Rollback | Doing::Install | Doing::Upgrade => Vec::new(),
         };
         self.pursue_goal(history, goal, definitions).await
     }
@@ -223,9 +238,13 @@ impl Driver {
     async fn pursue_goal(
         &self,
         history: &History,
-        goal: Goal<'_>,
+        mut goal: Goal<'_>,
         definitions: Vec<RawObject>,
     ) -> Result<Applied, Error> {
+        goal.adopt = self.ways.take_ownership;
+        if let Some(description) = &self.ways.description {
+            goal.complete.clone_from(description);
+        }
         let manifests = Manifests { definitions, ..Manifests::read(history, &goal)? };
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
         let owner = goal.owner;
@@ -310,9 +329,21 @@ impl Driver {
     ) -> Result<Reached, Error> {
         let (before, after) = plan.doing.events();
         let revision = plan.record.version;
-        self.hooks(history, revision, before, owner).await?;
+        let waits = history.revision(revision).is_some_and(|record| self.only_waits(record));
+        if !waits {
+            self.hooks(history, revision, before, owner).await?;
+        }
         let begun = history.revision(revision).is_some_and(|record| at(record) == Some(after));
-        let reached = if begun { None } else { Some(self.objects_of(plan).await?) };
+        let reached = if begun {
+            None
+        } else {
+            let reached =
+                if waits { self.look_at(plan).await? } else { self.objects_of(plan).await? };
+            if self.ways.wait != Wait::No {
+                self.wait_for(history, revision, &reached.objects).await?;
+            }
+            Some(reached)
+        };
         self.hooks(history, revision, after, owner).await?;
         match reached {
             Some(reached) => Ok(reached),
@@ -326,7 +357,7 @@ impl Driver {
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
         for (how, object) in &plan.steps {
-            match self.send(*how, object, release).await? {
+            match self.send_forced(*how, object, release).await? {
                 Sent::Applied(applied) => {
                     alive.insert(applied.uid.clone());
                     objects.push(*applied);
@@ -337,7 +368,8 @@ impl Driver {
                 }
             }
         }
-        let (removed, kept) = self.remove(&plan.removals, release, &alive).await?;
+        let (removed, kept) =
+            self.remove(&plan.removals, release, &alive, Cascade::Background).await?;
         Ok(Reached { objects, known, removed, kept })
     }
 

@@ -23,7 +23,7 @@ pub type Kinds = HashMap<GroupVersionKind, Option<Mapping>>;
 pub enum How {
     /// Only if there is none; one that is there must prove to be ours.
     Claim,
-    /// Over what is there: the deployed revision shows it as ours.
+    /// Over what is there: the deployed revision shows it as ours, or it is to become so.
     Apply,
     /// As [`How::Apply`], but only if that changes something: the deployed revision has it the same.
     Verify,
@@ -115,7 +115,7 @@ impl Plan {
         kinds: &Kinds,
         history_max: usize,
     ) -> Result<Self, Error> {
-        let Goal { record, create, doing, owner, complete } = goal;
+        let Goal { record, create, doing, owner, complete, adopt } = goal;
         let namespace = record.namespace.as_str();
         let deployed = ids(&manifests.deployed, kinds, namespace);
         let id = (record.name.as_str(), namespace);
@@ -124,6 +124,7 @@ impl Plan {
         let how = |object: &PlannedObject, wanted: &RawObject| match deployed.get(&object.id) {
             Some(before) if **before == wanted.object => How::Verify,
             Some(_) => How::Apply,
+            None if adopt => How::Apply,
             None => How::Claim,
         };
         let steps = objects
