@@ -107,10 +107,16 @@ fn fold_string_data(secret: &mut Value) {
     // Anything but texts is for the API server to refuse.
     let Some(encoded) = encoded else { return };
     match secret.entry("data").or_insert_with(|| Value::Object(Map::new())) {
-        Value::Object(data) => data.extend(encoded),
+        // A text must not hide that what it stands for was wrong.
+        Value::Object(data) if data.values().all(is_base64) => data.extend(encoded),
         _ => return,
     }
     secret.remove("stringData");
+}
+
+fn is_base64(value: &Value) -> bool {
+    let text = value.as_str().map(|text| text.replace(['\r', '\n'], ""));
+    text.is_some_and(|text| STANDARD.decode(text).is_ok())
 }
 
 /// Where the pod of an object is, if it has one.
@@ -246,6 +252,7 @@ mod tests {
             json!({"stringData": "x"}),
             json!({"stringData": {"a": 1}}),
             json!({"data": 1, "stringData": {}}),
+            json!({"data": {"a": "?"}, "stringData": {"a": "x"}}),
         ] {
             assert_eq!(made("", "Secret", refused.clone()).0, refused);
         }
