@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
+use catamaran_cluster::culprit::Culprit;
 use jiff::Timestamp;
 use kube::api::PropagationPolicy;
 use serde_json::Value;
@@ -23,6 +24,9 @@ use crate::record::{Hook, Release};
 
 /// How often one call may find that an object changed between looking and acting.
 const ROUNDS: usize = 5;
+
+/// A hook that is not done after this time is asked why.
+const GRACE: Duration = Duration::from_secs(2);
 
 impl Driver {
     /// Runs what is left of the hooks of an event, for a revision whose record is in the cluster.
@@ -154,10 +158,20 @@ impl Driver {
                 Look::Wait { why, reason, message } => {
                     let mut waiting = waiting(run, object, why, (reason, message));
                     waiting.seen = live.as_ref().map(state_of);
+                    let is_late = run.timeout.saturating_sub(run.remaining()) >= GRACE;
+                    let asked = live.as_ref().filter(|_| why == Why::End && is_late);
+                    if let Some(culprit) = self.culprit(target, asked).await {
+                        waiting.message = culprit.to_string();
+                        waiting.reason = culprit.reason;
+                    }
                     return Ok(Pursued::Waiting(waiting));
                 }
                 Look::Failed { reason, message } => {
                     let (event, object) = (run.event, object.id.to_string());
+                    let message = match self.culprit(target, live.as_ref()).await {
+                        Some(culprit) => format!("{message}: {culprit}"),
+                        None => message,
+                    };
                     return Err(Error::Hook { event, object, reason, message });
                 }
                 Look::Foreign(problems) => {
@@ -168,6 +182,11 @@ impl Driver {
         let message = "its object changes all the time".to_owned();
         let reason = "Unstable".to_owned();
         Ok(Pursued::Waiting(waiting(run, object, Why::Gone, (reason, message))))
+    }
+
+    /// What keeps an object from its end, or failed it, as its pods say.
+    async fn culprit(&self, target: &Target, live: Option<&Value>) -> Option<Culprit> {
+        self.applier.culprit(target, live?).await
     }
 
     /// Creates a hook's object; if there is one, that.

@@ -58,6 +58,14 @@ impl Driver {
         let failed = unready.iter().find(|(_, it)| matches!(it, Readiness::Failed { .. }));
         let Some((object, readiness)) = failed.or(unready.first()) else { return Ok(()) };
         let Some(mut told) = told(object, readiness) else { return Ok(()) };
+        let kinds = resolve(&self.mapper, [&object.gvk].into()).await?;
+        if let Some(Some(mapping)) = kinds.get(&object.gvk)
+            && let Some(culprit) =
+                self.applier.culprit(&target(mapping, &object.id), &object.live).await
+        {
+            told.message = culprit.to_string();
+            told.reason = culprit.reason;
+        }
         if failed.is_some() {
             return Err(not_ready(&told));
         }
