@@ -5,31 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Bench, Operator, becomes, create, field};
-
-/// A chart whose values are its objects, and a watches.yaml that serves Memcacheds with it.
-fn mirror() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let chart = folder.path().join("mirror");
-    std::fs::create_dir_all(chart.join("templates")).unwrap();
-    let objects = "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
-    std::fs::write(chart.join("templates/objects.yaml"), objects).unwrap();
-    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: mirror\nversion: 1.0.0\n")
-        .unwrap();
-    let entry = format!(
-        "- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n",
-        chart.display()
-    );
-    std::fs::write(folder.path().join("watches.yaml"), entry).unwrap();
-    folder
-}
-
-fn operator(bench: &Bench, folder: &tempfile::TempDir) -> Operator {
-    let mut command = Operator::command(bench.cluster.kubeconfig());
-    command.arg("--watches-file").arg(folder.path().join("watches.yaml"));
-    command.env("WATCH_NAMESPACE", bench.namespace.name());
-    Operator::start(command)
-}
+use support::{Bench, becomes, create, field, mirror};
 
 /// A Deployment or StatefulSet of one pod.
 fn workload(kind: &str, name: &str, annotations: &Value, pod: &Value) -> Value {
@@ -76,8 +52,8 @@ async fn says(bench: &Bench, name: &str, objects: Value, reason: &str, words: &[
 #[tokio::test]
 async fn the_condition_names_the_pod_the_claim_or_the_container() {
     let bench = Bench::shared("culprits").await;
-    let folder = mirror();
-    let _operator = operator(&bench, &folder);
+    let folder = mirror("");
+    let _operator = bench.operator_of(&folder);
     let none = json!({});
 
     let pod = json!({ "nodeSelector": { "nowhere": "true" } });
@@ -118,9 +94,9 @@ async fn the_condition_names_the_pod_the_claim_or_the_container() {
 #[tokio::test]
 async fn the_condition_names_the_quota_that_refuses_pods() {
     let bench = Bench::shared("quota").await;
-    let folder = mirror();
+    let folder = mirror("");
     bench.kubectl(&["create", "quota", "tight", "--hard=pods=0"]);
-    let _operator = operator(&bench, &folder);
+    let _operator = bench.operator_of(&folder);
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let name = kind.to_lowercase();
         let objects = json!([workload(kind, &name, &json!({}), &json!({}))]);
