@@ -332,6 +332,9 @@ impl<'a> Deployment<'a> {
         };
         match error {
             ReleaseError::Ownership { .. } => anyhow!("unable to continue with {what}: {error}"),
+            ReleaseError::Busy { retry_after, .. } => {
+                anyhow!("{error}; it is taken over in {} s unless it ends", retry_after.as_secs())
+            }
             error => error.into(),
         }
     }
@@ -439,9 +442,13 @@ fn drive(
         }
         begun |= own.is_some();
         let applied = if drawn {
-            driver.resume(&history, desired).await?
+            driver.resume(&history, desired).await
         } else {
-            driver.apply(&history, desired).await?
+            driver.apply(&history, desired).await
+        };
+        let applied = match applied {
+            Err(ReleaseError::WrongFacts { .. }) if again => return Err(Stop::Overtaken(revision)),
+            applied => applied?,
         };
         applied.kept.iter().for_each(tell_of_kept);
         Ok(Release::clone(&applied.release))
