@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod culprit;
 mod finalizer;
 pub mod lookup;
 mod memory;

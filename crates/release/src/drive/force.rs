@@ -4,7 +4,8 @@ use catamaran_cluster::apply::{ApplyError, FailureKind, metadata, metadata_str};
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
-use super::{AppliedObject, Driver, Force};
+use super::objects::Sent;
+use super::{Driver, Force};
 use crate::Error;
 use crate::objects::{PlannedObject, ownership_problems};
 use crate::plan::How;
@@ -16,7 +17,7 @@ impl Driver {
         how: How,
         object: &PlannedObject,
         release: (&str, &str),
-    ) -> Result<AppliedObject, Error> {
+    ) -> Result<Sent, Error> {
         match self.ways.force {
             Force::No => self.send(how, object, release).await,
             Force::Replace => self.replace(how, object, release).await,
@@ -36,7 +37,7 @@ impl Driver {
         how: How,
         object: &PlannedObject,
         release: (&str, &str),
-    ) -> Result<AppliedObject, Error> {
+    ) -> Result<Sent, Error> {
         let Some(target) = &object.target else { return self.send(how, object, release).await };
         let Some(live) = self.applier.get(target).await? else {
             return self.send(How::Claim, object, release).await;
@@ -60,7 +61,7 @@ impl Driver {
         object: &PlannedObject,
         release: (&str, &str),
         refused: ApplyError,
-    ) -> Result<AppliedObject, Error> {
+    ) -> Result<Sent, Error> {
         let Some(target) = &object.target else { return Err(refused.into()) };
         if let Some(live) = self.applier.get(target).await? {
             check_own(&live, object, release)?;

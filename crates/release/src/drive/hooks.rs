@@ -11,7 +11,8 @@ use super::Driver;
 use super::wait::state_of;
 use crate::error::{Error, Waiting};
 use crate::objects::{
-    ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, parse_manifest,
+    ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, make_applicable,
+    parse_manifest,
 };
 use crate::plan::hooks::{
     Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, pause, seen,
@@ -77,7 +78,8 @@ impl Driver {
             Err(error) => return failure(event, hook, error),
         };
         let id = id_of(&object, &gvk, true, run.release.1);
-        let object = PlannedObject { id, gvk, target: None, body: Value::Null };
+        let body = Value::Null;
+        let object = PlannedObject { id, gvk, target: None, body, warnings: Vec::new() };
         let told =
             ("HookFailed".to_owned(), "it failed, and is run again after a pause".to_owned());
         let mut waiting = waiting(&run, &object, Why::Pause, told);
@@ -251,9 +253,10 @@ impl Driver {
         };
         let id = id_of(&object, &gvk, mapping.namespaced, run.release.1);
         let mut body = object;
+        let warnings = make_applicable(&gvk, &mut body);
         decorate_hook(&mut body, &id, run.release, owner, (RUN, &run.id()));
         let target = Some(target(&mapping, &id));
-        Ok(PlannedObject { id, gvk, target, body })
+        Ok(PlannedObject { id, gvk, target, body, warnings })
     }
 }
 

@@ -17,7 +17,7 @@ impl Driver {
         &self,
         removals: &[Removal],
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
         cascade: Cascade,
     ) -> Result<(Vec<ObjectId>, Vec<Kept>), Error> {
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ impl Driver {
         &self,
         removal: &Removal,
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
         cascade: Cascade,
     ) -> Result<Removed, Error> {
         if removal.kept {

@@ -6,7 +6,8 @@ use catamaran_cluster::readiness::{self, Completion, Readiness};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{AppliedObject, Driver, Reached, Wait};
+use super::objects::Sent;
+use super::{AppliedObject, Driver, Found, Reached, Wait};
 use crate::error::{Error, Waiting};
 use crate::objects::ObjectId;
 use crate::plan::hooks::Why;
@@ -25,18 +26,21 @@ impl Driver {
     /// The objects as they are, those that were applied by an earlier call.
     pub(super) async fn look_at(&self, plan: &Plan) -> Result<Reached, Error> {
         let release = (plan.record.name.as_str(), plan.record.namespace.as_str());
-        let mut objects = Vec::with_capacity(plan.steps.len());
+        let (mut objects, mut known) = (Vec::with_capacity(plan.steps.len()), Vec::new());
         for (how, object) in &plan.steps {
             let live = match &object.target {
                 Some(target) => self.applier.get(target).await?,
                 None => None,
             };
-            objects.push(match live {
-                Some(live) => AppliedObject::new(object, live),
-                None => self.send(*how, object, release).await?,
-            });
+            match live {
+                Some(live) => objects.push(AppliedObject::new(object, live, Found::Same)),
+                None => match self.send(*how, object, release).await? {
+                    Sent::Applied(applied) => objects.push(*applied),
+                    Sent::Known(_) => known.push(object.id.clone()),
+                },
+            }
         }
-        Ok((objects, Vec::new(), Vec::new()))
+        Ok(Reached { objects, known, removed: Vec::new(), kept: Vec::new() })
     }
 
     /// Ends well if all objects do their work.
