@@ -152,11 +152,18 @@ impl Driver {
                 }
                 Look::Apply => live = Some(self.applier.apply(target, &object.body).await?),
                 Look::Wait { why, reason, message } => {
-                    let mut waiting = waiting(run, object, why, (reason, message));
+                    let mut told = (reason, message);
+                    if why == Why::End && !begun {
+                        told = self.with_culprit(target, live.as_ref(), told, false).await;
+                    }
+                    let mut waiting = waiting(run, object, why, told);
                     waiting.seen = live.as_ref().map(state_of);
                     return Ok(Pursued::Waiting(waiting));
                 }
                 Look::Failed { reason, message } => {
+                    let told = (reason, message);
+                    let (reason, message) =
+                        self.with_culprit(target, live.as_ref(), told, true).await;
                     let (event, object) = (run.event, object.id.to_string());
                     return Err(Error::Hook { event, object, reason, message });
                 }
@@ -168,6 +175,25 @@ impl Driver {
         let message = "its object changes all the time".to_owned();
         let reason = "Unstable".to_owned();
         Ok(Pursued::Waiting(waiting(run, object, Why::Gone, (reason, message))))
+    }
+
+    /// What is said of a hook, with what its pods or events tell, for a person who waits for it; an
+    /// operator asks for that when it is worth the requests.
+    async fn with_culprit(
+        &self,
+        target: &Target,
+        live: Option<&Value>,
+        (reason, message): (String, String),
+        ended: bool,
+    ) -> (String, String) {
+        let (Some(live), Some(_)) = (live, self.ways.until) else { return (reason, message) };
+        match self.applier.culprit(target, live).await {
+            None => (reason, message),
+            // A pod that ended has said it itself.
+            Some(_) if ended && target.resource.kind == "Pod" => (reason, message),
+            Some(culprit) if ended => (reason, format!("{message}; {culprit}")),
+            Some(culprit) => (culprit.reason.clone(), culprit.to_string()),
+        }
     }
 
     /// Creates a hook's object; if there is one, that.
