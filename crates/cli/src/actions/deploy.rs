@@ -425,8 +425,8 @@ fn drive(
 ) -> Result<Release, Stop> {
     let revision = desired.release.revision;
     let (namespace, name) = (site.namespace.clone(), history.name().to_owned());
-    let (mut known, mut begun) = (Some(history), false);
-    site.pursue(driver, until, async || {
+    let (mut known, mut begun, mut kept) = (Some(history), false, Vec::new());
+    let done = site.pursue(driver, until, async || {
         let again = known.is_none();
         let history = match known.take() {
             Some(history) => history,
@@ -450,9 +450,11 @@ fn drive(
             Err(ReleaseError::WrongFacts { .. }) if again => return Err(Stop::Overtaken(revision)),
             applied => applied?,
         };
-        applied.kept.iter().for_each(tell_of_kept);
+        kept = applied.kept;
         Ok(Release::clone(&applied.release))
-    })
+    });
+    kept.iter().for_each(tell_of_kept);
+    done
 }
 
 /// Says that an object was left which the new revision has not, unless that was asked for.
