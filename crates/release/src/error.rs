@@ -200,6 +200,13 @@ pub struct Waiting {
 }
 
 impl Error {
+    /// That an object belongs to somebody else, in Helm's words.
+    pub(crate) fn ownership(id: &ObjectId, problems: String) -> Self {
+        let namespace = id.namespace.as_deref().unwrap_or_default();
+        let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
+        Self::Ownership { object, problems }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -332,6 +332,9 @@ impl<'a> Deployment<'a> {
         };
         match error {
             ReleaseError::Ownership { .. } => anyhow!("unable to continue with {what}: {error}"),
+            ReleaseError::Busy { retry_after, .. } => {
+                anyhow!("{error}; it is taken over in {} s unless it ends", retry_after.as_secs())
+            }
             error => error.into(),
         }
     }
@@ -422,8 +425,8 @@ fn drive(
 ) -> Result<Release, Stop> {
     let revision = desired.release.revision;
     let (namespace, name) = (site.namespace.clone(), history.name().to_owned());
-    let (mut known, mut begun) = (Some(history), false);
-    site.pursue(driver, until, async || {
+    let (mut known, mut begun, mut kept) = (Some(history), false, Vec::new());
+    let done = site.pursue(driver, until, async || {
         let again = known.is_none();
         let history = match known.take() {
             Some(history) => history,
@@ -439,13 +442,19 @@ fn drive(
         }
         begun |= own.is_some();
         let applied = if drawn {
-            driver.resume(&history, desired).await?
+            driver.resume(&history, desired).await
         } else {
-            driver.apply(&history, desired).await?
+            driver.apply(&history, desired).await
         };
-        applied.kept.iter().for_each(tell_of_kept);
+        let applied = match applied {
+            Err(ReleaseError::WrongFacts { .. }) if again => return Err(Stop::Overtaken(revision)),
+            applied => applied?,
+        };
+        kept = applied.kept;
         Ok(Release::clone(&applied.release))
-    })
+    });
+    kept.iter().for_each(tell_of_kept);
+    done
 }
 
 /// Says that an object was left which the new revision has not, unless that was asked for.

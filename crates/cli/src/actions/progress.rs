@@ -7,8 +7,10 @@ use std::time::Instant;
 
 /// Forces lines on standard error on (`always`) or off (`never`), whatever that is.
 const VARIABLE: &str = "CATAMARAN_PROGRESS";
-/// Where a line at a terminal is cut.
-const WIDTH: usize = 120;
+/// Erases the line, and has a terminal cut what does not fit, which would else fill its screen.
+const AGAIN: &str = "\r\x1b[K\x1b[?7l";
+/// Has it wrap lines again.
+const WRAP: &str = "\x1b[?7h";
 
 /// How people are told.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,9 +51,8 @@ impl Progress {
         // Who does not see it may still wait: what cannot be written is no fault of the action.
         let written = match self.manner {
             Manner::Terminal => {
-                let line: String = format!("{seconds:>4} s  {what}").chars().take(WIDTH).collect();
                 let mut stderr = io::stderr().lock();
-                write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush())
+                write!(stderr, "{AGAIN}{seconds:>4} s  {what}{WRAP}").and_then(|()| stderr.flush())
             }
             Manner::Lines if is_new => writeln!(io::stderr(), "{seconds:>4} s  {what}"),
             Manner::Lines | Manner::Silent => Ok(()),
@@ -63,7 +64,7 @@ impl Progress {
     pub(crate) fn end(&self) {
         let told = !self.last.take().is_empty();
         if told && self.manner == Manner::Terminal {
-            drop(write!(io::stderr(), "\r\x1b[K"));
+            drop(write!(io::stderr(), "{AGAIN}{WRAP}"));
         }
     }
 }

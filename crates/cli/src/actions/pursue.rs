@@ -26,7 +26,9 @@ pub(crate) enum Stop {
     #[error("interrupted; what was begun is kept, and the same command goes on with it")]
     Interrupted,
     /// Somebody else has taken the release over.
-    #[error("revision {0} was given up: somebody else works on this release")]
+    #[error(
+        "somebody else works on this release at the same time: revision {0} is theirs, or was given up for another"
+    )]
     Overtaken(u32),
 }
 

@@ -103,7 +103,10 @@ async fn what_fails_is_said_and_taken_back() {
         assert_eq!(place.live("configmap/a-map"), Value::Null);
 
         // Without it the failed revision stays, and an upgrade mends it.
-        fails(&format!("install a demo {never} --wait"), &[culprit, "available"]);
+        fails(
+            &format!("install a demo {never} --wait"),
+            &[culprit, "container c runs and is not ready"],
+        );
         assert_eq!(place.revisions("a"), "1 failed");
         place.say(Hand::Ours, "upgrade a demo --reset-values --wait");
         assert_eq!(place.revisions("a"), "1 failed, 2 deployed");
@@ -126,6 +129,88 @@ async fn what_fails_is_said_and_taken_back() {
     });
     done.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_keeps_an_object_or_a_hook_is_named() {
+    let (_cluster, _namespace, _charts, place) = place("culprits", &[NOWHERE, FAILING]).await;
+    let done = tokio::task::spawn_blocking(move || {
+        let fails = |line: &str, words: [&str; 2]| {
+            let said = place.run(Hand::Ours, line);
+            assert_eq!(said.code, Some(1), "{line}: {}", said.out);
+            for word in words {
+                assert!(said.err.contains(word), "{line}: {}", said.err);
+            }
+        };
+        fails(
+            "install a demo --wait --timeout 3s",
+            ["Deployment \"a-nowhere\" in namespace", "didn't match Pod's node affinity/selector"],
+        );
+        fails(
+            "install b demo --set code=4",
+            [
+                "failed pre-install: Job \"b-hook\" in namespace",
+                "container c ended with exit code 4",
+            ],
+        );
+        let description = place.json(Hand::Helm4, "history b")[0]["description"].to_string();
+        assert!(description.contains("container c ended with exit code 4"), "{description}");
+    });
+    done.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_hook_that_fails_blocks_nobody() {
+    let (_cluster, _namespace, _charts, place) = place("hooks", &[CONFIG_MAP, FAILING]).await;
+    let done = tokio::task::spawn_blocking(move || {
+        for event in ["pre-rollback", "post-rollback"] {
+            place.say(Hand::Ours, &format!("install a demo --set code=4,event={event}"));
+            place.say(Hand::Ours, "upgrade a demo --set greeting=two");
+            let said = place.run(Hand::Ours, "rollback a");
+            let words = format!("{event} hooks failed: Job \"a-hook\"");
+            assert!(said.code == Some(1) && said.err.contains(&words), "{}", said.err);
+            assert_eq!(place.revisions("a"), "1 superseded, 2 deployed, 3 failed");
+            // Helm's own would be in pending-rollback now, for ever.
+            place.say(Hand::Helm4, "upgrade a demo --set greeting=three");
+            place.say(Hand::Ours, "rollback a 1 --no-hooks");
+            assert_eq!(place.live("configmap/a-map")["data"]["greeting"], "hello");
+            place.say(Hand::Ours, "uninstall a");
+        }
+    });
+    done.await.unwrap();
+}
+
+/// Pods that no node takes.
+const NOWHERE: (&str, &str) = (
+    "nowhere.yaml",
+    "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}-nowhere}
+spec:
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec: {nodeSelector: {no: where}, containers: [{name: c, image: nginx}]}
+",
+);
+
+const FAILING: (&str, &str) = (
+    "failing.yaml",
+    "\
+{{ if .Values.code }}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: {{ .Values.event | default `pre-install` }}}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {fake.catamaran.test/exit-code: {{ .Values.code | quote }}}}
+    spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}
+{{ end }}
+",
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_already_is_taken_over_only_if_that_is_said() {

@@ -77,7 +77,7 @@ impl Driver {
 fn check_own(live: &Value, object: &PlannedObject, release: (&str, &str)) -> Result<(), Error> {
     match ownership_problems(live, release) {
         None => Ok(()),
-        Some(problems) => Err(Error::Ownership { object: object.id.to_string(), problems }),
+        Some(problems) => Err(Error::ownership(&object.id, problems)),
     }
 }
 

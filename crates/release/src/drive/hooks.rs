@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
-use catamaran_cluster::culprit::Culprit;
 use jiff::Timestamp;
 use kube::api::PropagationPolicy;
 use serde_json::Value;
@@ -156,22 +155,20 @@ impl Driver {
                 }
                 Look::Apply => live = Some(self.applier.apply(target, &object.body).await?),
                 Look::Wait { why, reason, message } => {
-                    let mut waiting = waiting(run, object, why, (reason, message));
-                    waiting.seen = live.as_ref().map(state_of);
+                    let mut told = (reason, message);
                     let is_late = run.timeout.saturating_sub(run.remaining()) >= GRACE;
-                    let asked = live.as_ref().filter(|_| why == Why::End && is_late);
-                    if let Some(culprit) = self.culprit(target, asked).await {
-                        waiting.message = culprit.to_string();
-                        waiting.reason = culprit.reason;
+                    if why == Why::End && is_late {
+                        told = self.with_culprit(target, live.as_ref(), told, false).await;
                     }
+                    let mut waiting = waiting(run, object, why, told);
+                    waiting.seen = live.as_ref().map(state_of);
                     return Ok(Pursued::Waiting(waiting));
                 }
                 Look::Failed { reason, message } => {
+                    let told = (reason, message);
+                    let (reason, message) =
+                        self.with_culprit(target, live.as_ref(), told, true).await;
                     let (event, object) = (run.event, object.id.to_string());
-                    let message = match self.culprit(target, live.as_ref()).await {
-                        Some(culprit) => format!("{message}: {culprit}"),
-                        None => message,
-                    };
                     return Err(Error::Hook { event, object, reason, message });
                 }
                 Look::Foreign(problems) => {
@@ -184,9 +181,22 @@ impl Driver {
         Ok(Pursued::Waiting(waiting(run, object, Why::Gone, (reason, message))))
     }
 
-    /// What keeps an object from its end, or failed it, as its pods say.
-    async fn culprit(&self, target: &Target, live: Option<&Value>) -> Option<Culprit> {
-        self.applier.culprit(target, live?).await
+    /// What is said of a hook, with what its pods or events tell.
+    async fn with_culprit(
+        &self,
+        target: &Target,
+        live: Option<&Value>,
+        (reason, message): (String, String),
+        ended: bool,
+    ) -> (String, String) {
+        let Some(live) = live else { return (reason, message) };
+        match self.applier.culprit(target, live).await {
+            None => (reason, message),
+            // A pod that ended has said it itself.
+            Some(_) if ended && target.resource.kind == "Pod" => (reason, message),
+            Some(culprit) if ended => (reason, format!("{message}; {culprit}")),
+            Some(culprit) => (culprit.reason.clone(), culprit.to_string()),
+        }
     }
 
     /// Creates a hook's object; if there is one, that.

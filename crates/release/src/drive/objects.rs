@@ -121,10 +121,7 @@ impl Driver {
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
         if let Some(problems) = ownership_problems(&live, release) {
-            let id = &object.id;
-            let namespace = id.namespace.as_deref().unwrap_or_default();
-            let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
-            return Err(Error::Ownership { object, problems });
+            return Err(Error::ownership(&object.id, problems));
         }
         self.converge(target, object, live).await
     }

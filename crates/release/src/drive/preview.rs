@@ -58,12 +58,7 @@ impl Driver {
         let Some(live) = self.applier.get(target).await? else { return Ok(()) };
         match ownership_problems(&live, release) {
             None => Ok(()),
-            Some(problems) => {
-                let id = &object.id;
-                let namespace = id.namespace.as_deref().unwrap_or_default();
-                let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
-                Err(Error::Ownership { object, problems })
-            }
+            Some(problems) => Err(Error::ownership(&object.id, problems)),
         }
     }
 }

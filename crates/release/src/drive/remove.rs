@@ -93,8 +93,10 @@ impl Driver {
         history.check_readable()?;
         let Some(newest) = history.newest().cloned() else { return Ok(Uninstalled::default()) };
         let revision = newest.version;
-        if newest.info.status == Status::Uninstalled && !self.ways.keep_history {
-            self.forget(&mut history).await?;
+        if newest.info.status == Status::Uninstalled {
+            if !self.ways.keep_history {
+                self.forget(&mut history).await?;
+            }
             return Ok(Uninstalled { found: true, ..Uninstalled::default() });
         }
         let objects = all_objects(&history)?;

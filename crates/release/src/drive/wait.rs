@@ -58,31 +58,35 @@ impl Driver {
         let failed = unready.iter().find(|(_, it)| matches!(it, Readiness::Failed { .. }));
         let Some((object, readiness)) = failed.or(unready.first()) else { return Ok(()) };
         let Some(mut told) = told(object, readiness) else { return Ok(()) };
-        let kinds = resolve(&self.mapper, [&object.gvk].into()).await?;
-        if let Some(Some(mapping)) = kinds.get(&object.gvk)
-            && let Some(culprit) =
-                self.applier.culprit(&target(mapping, &object.id), &object.live).await
-        {
-            told.message = culprit.to_string();
-            told.reason = culprit.reason;
-        }
-        if failed.is_some() {
-            return Err(not_ready(&told));
-        }
         told.at_most = self.time_left();
-        if told.at_most.is_some_and(|left| left.is_zero()) {
+        let is_over = failed.is_some() || told.at_most.is_some_and(|left| left.is_zero());
+        let waits = history.revision(revision).is_some_and(|record| says(record, FOR_OBJECTS));
+        if is_over || waits {
+            self.name_culprit(&mut told, &object.live).await;
+        }
+        if is_over {
             return Err(not_ready(&told));
         }
         if let Some(others) = unready.len().checked_sub(1).filter(|others| *others > 0) {
             told.message = format!("{} ({others} more are not ready)", told.message);
         }
-        if !history.revision(revision).is_some_and(|record| says(record, FOR_OBJECTS)) {
+        if !waits {
             self.rewrite(history, revision, |record| {
                 record.info.description = format!("{OURS}{FOR_OBJECTS}");
             })
             .await?;
         }
         Err(Error::Waiting(Box::new(told)))
+    }
+
+    /// Says what keeps an object from being ready, if its pods or events tell.
+    async fn name_culprit(&self, told: &mut Waiting, live: &Value) {
+        let Ok(kinds) = resolve(&self.mapper, [&told.gvk].into()).await else { return };
+        let Some(Some(mapping)) = kinds.get(&told.gvk) else { return };
+        if let Some(culprit) = self.applier.culprit(&target(mapping, &told.object), live).await {
+            told.message = culprit.to_string();
+            told.reason = culprit.reason;
+        }
     }
 
     fn judge(&self, live: &Value) -> Readiness {
