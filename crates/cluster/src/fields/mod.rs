@@ -152,8 +152,11 @@ impl Walk {
             });
         }
         for (name, wanted) in desired {
-            if !set.contains_key(&format!("f:{name}")) && !is_blank(wanted) {
-                let there = live.and_then(|live| live.get(name));
+            let there = live.and_then(|live| live.get(name));
+            // The API server may not count what is empty as given; nobody took that from us, unless
+            // something is there in its place.
+            let is_nothing = is_blank(wanted) && same_value(wanted, there);
+            if !set.contains_key(&format!("f:{name}")) && !is_nothing {
                 self.at(Step::Field(name.clone()), |walk| walk.unowned(name, wanted, there));
             }
         }

@@ -77,7 +77,38 @@ fn maps_are_compared_field_by_field() {
         ),
         ("nothing wanted", json!(null), json!({"a": "1", "b": "2"}), tree.clone(), &["- data"]),
     ];
-    for (what, desired, there, tree, expected) in rows {
+    let others = json!({"f:data": {"f:a": {}}});
+    let emptied = [
+        (
+            "emptied by nobody",
+            json!({"a": "1", "b": ""}),
+            json!({"a": "1"}),
+            others.clone(),
+            &[][..],
+        ),
+        (
+            "no longer empty",
+            json!({"a": "1", "b": ""}),
+            json!({"a": "1", "b": "9"}),
+            others.clone(),
+            &["+ data.b"],
+        ),
+        (
+            "no longer false",
+            json!({"a": "1", "b": false}),
+            json!({"a": "1", "b": true}),
+            others.clone(),
+            &["+ data.b"],
+        ),
+        (
+            "null, and others' to say",
+            json!({"a": "1", "b": null}),
+            json!({"a": "1", "b": 9}),
+            others,
+            &[],
+        ),
+    ];
+    for (what, desired, there, tree, expected) in rows.into_iter().chain(emptied) {
         assert_eq!(told(&map(desired), &live(map(there), &tree)), expected, "{what}");
     }
 }

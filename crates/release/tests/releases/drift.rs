@@ -1,10 +1,11 @@
 //! What an apply would change is known beforehand, and what others did is told from what is theirs.
 
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_localcluster::{AuditLog, LocalCluster, Mark};
-use catamaran_release::{Applied, Done, Driver, Found, Owner};
+use catamaran_release::{Applied, Done, Driver, Error, Found, Owner};
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -162,6 +163,93 @@ async fn a_restart_reads_each_object_once_and_writes_nothing() {
     assert_eq!(others, ["list secrets"], "not even a dry run");
 }
 
+/// The pointers of all scalars in an object, below a prefix.
+fn leaves(value: &Value, prefix: &str, found: &mut Vec<String>) {
+    let mut below = |name: &str, value: &Value| {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        leaves(value, &format!("{prefix}/{name}"), found);
+    };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| below(name, value)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| below(&at.to_string(), item));
+        }
+        Value::Null => {}
+        _ => found.push(prefix.to_owned()),
+    }
+}
+
+/// Another value of the same kind.
+fn another(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.ends_with("==") => "eg==".into(),
+        Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("2{text}").into()
+        }
+        Value::String(text) if text == "Never" => "OnFailure".into(),
+        Value::String(text) => format!("{text}x").into(),
+        Value::Number(number) => (number.as_i64().unwrap_or_default() + 1).into(),
+        Value::Bool(yes) => (!yes).into(),
+        other => other.clone(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_field_of_ours_that_others_change_is_found_and_put_back() {
+    let bench = Bench::new("leaves").await;
+    let wish = Wish::new(&bench.namespace, "rel", of_all_kinds(&bench.namespace));
+    wish.reconcile(&bench.driver).await.expect("installed");
+    let history = bench.driver.history(&bench.namespace, "rel").await.expect("a history");
+    let mut changed = Vec::new();
+    for object in &bench.look_anew("rel").await.objects {
+        let desired = wish.objects.iter().find(|desired| {
+            desired["kind"] == object.live["kind"]
+                && desired["metadata"]["name"] == object.id.name.as_str()
+        });
+        let mut paths = Vec::new();
+        leaves(desired.expect("an object of the wish"), "", &mut paths);
+        let api = bench.api(&object.gvk.api_version(), &object.gvk.kind);
+        let which = [object.id.clone()];
+        for path in paths.iter().filter(|path| !path.starts_with("/metadata/name")) {
+            let mut live =
+                serde_json::to_value(api.get(&object.id.name).await.expect("there")).expect("json");
+            let Some(before) = live.pointer(path).cloned() else { continue };
+            *live.pointer_mut(path).expect("there") = another(&before);
+            live["metadata"]["managedFields"] = Value::Null;
+            live["metadata"]["resourceVersion"] = Value::Null; // whatever controllers wrote meanwhile
+            let theirs = serde_json::from_value(live).expect("an object");
+            let params =
+                PostParams { field_manager: Some("theirs".into()), ..PostParams::default() };
+            let Ok(after) = api.replace(&object.id.name, &params, &theirs).await else { continue };
+            let after = serde_json::to_value(after).expect("json");
+            if after.pointer(path) == Some(&before) {
+                continue; // the API server knows better
+            }
+            let told = format!("{} {path}", object.id);
+            let repaired = bench.driver.repair(&history, None, &which).await;
+            // An item with another key is another item: theirs stays beside ours, if that is possible.
+            let keys = ["name", "containerPort", "port", "protocol", "mountPath"];
+            let is_key = keys.iter().any(|key| path.ends_with(&format!("/{key}")));
+            if is_key {
+                let refused =
+                    matches!(&repaired, Err(Error::Request(e)) if e.kind == FailureKind::Invalid);
+                assert!(refused || repaired.is_ok_and(|it| it.done == Done::Repaired), "{told}");
+                api.delete(&object.id.name, &DeleteParams::default()).await.expect(&told);
+                bench.driver.repair(&history, None, &which).await.expect(&told);
+                continue;
+            }
+            assert_eq!(repaired.expect(&told).done, Done::Repaired, "{told}");
+            let now =
+                serde_json::to_value(api.get(&object.id.name).await.expect("there")).expect("json");
+            assert_eq!(now.pointer(path), Some(&before), "{told}");
+            let again = bench.driver.repair(&history, None, &which).await.expect(&told);
+            assert_eq!(found(&again), [""; 0], "{told}");
+            changed.push(told);
+        }
+    }
+    assert!(changed.len() > 30, "too few could be changed: {changed:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_object_does_not_tell_costs_a_dry_run_and_no_write() {
     let bench = Bench::new("doubtful").await;
@@ -277,7 +365,7 @@ async fn replicas_are_an_autoscalers_as_long_as_there_is_one() {
     assert_eq!(found(&bench.look_anew("rel").await), ["web: spec.replicas is 7 and should be 2"]);
 
     bench.scale("web", "kube-controller-manager", 4).await;
-    autoscalers.delete("hpa", &kube::api::DeleteParams::default()).await.expect("deleted");
+    autoscalers.delete("hpa", &DeleteParams::default()).await.expect("deleted");
     assert_eq!(found(&bench.look_anew("rel").await), ["web: spec.replicas is 4 and should be 2"]);
 }
 
@@ -334,7 +422,7 @@ async fn what_admission_injects_and_overrides_is_no_drift() {
             break;
         }
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the policy is not heeded");
-        maps.delete("meddled", &kube::api::DeleteParams::default()).await.expect("deleted");
+        maps.delete("meddled", &DeleteParams::default()).await.expect("deleted");
         let history = bench.driver.history(&bench.namespace, "rel").await.expect("a history");
         bench.driver.repair(&history, None, &[]).await.expect("repaired");
     }
@@ -344,7 +432,7 @@ async fn what_admission_injects_and_overrides_is_no_drift() {
     assert_eq!(bench.since(mark), ["list secrets", "get configmaps", "patch configmaps dry"]);
     assert_eq!(maps.get("meddled").await.expect("a map").metadata.resource_version, before);
     for api in made {
-        api.delete(&bench.namespace, &kube::api::DeleteParams::default()).await.expect("deleted");
+        api.delete(&bench.namespace, &DeleteParams::default()).await.expect("deleted");
     }
 }
 
