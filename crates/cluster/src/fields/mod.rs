@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::apply::metadata;
 pub use path::Path;
 use path::Step;
-use value::{is_blank, same_value};
+use value::{is_blank, is_empty, same_value};
 
 /// Fields of every object that the API server takes for nobody's.
 const UNOWNED: [&str; 3] = ["apiVersion", "kind", "status"];
@@ -153,12 +153,18 @@ impl Walk {
         }
         for (name, wanted) in desired {
             let there = live.and_then(|live| live.get(name));
-            // The API server may not count what is empty as given; nobody took that from us, unless
-            // something is there in its place.
-            let is_nothing = is_blank(wanted) && same_value(wanted, there);
-            if !set.contains_key(&format!("f:{name}")) && !is_nothing {
-                self.at(Step::Field(name.clone()), |walk| walk.unowned(name, wanted, there));
+            if set.contains_key(&format!("f:{name}"))
+                || (is_empty(wanted) && same_value(wanted, there))
+            {
+                continue;
             }
+            self.at(Step::Field(name.clone()), |walk| {
+                if is_blank(wanted) && same_value(wanted, there) {
+                    walk.found(Kind::Doubtful); // removed, if nothing does not mean the same
+                } else {
+                    walk.unowned(name, wanted, there);
+                }
+            });
         }
     }
 

@@ -80,11 +80,18 @@ fn maps_are_compared_field_by_field() {
     let others = json!({"f:data": {"f:a": {}}});
     let emptied = [
         (
-            "emptied by nobody",
-            json!({"a": "1", "b": ""}),
+            "nothing in it",
+            json!({"a": "1", "b": {"c": null}}),
             json!({"a": "1"}),
             others.clone(),
             &[][..],
+        ),
+        (
+            "perhaps removed",
+            json!({"a": "1", "b": ""}),
+            json!({"a": "1"}),
+            others.clone(),
+            &["? data.b"],
         ),
         (
             "no longer empty",

@@ -16,6 +16,16 @@ pub(super) fn is_blank(value: &Value) -> bool {
     }
 }
 
+/// Whether there is nothing in it: the API server does not count it as given everywhere.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+        _ => false,
+    }
+}
+
 /// Whether what is there is what is wanted, but for its spelling and for what was added to it.
 pub(super) fn same_value(wanted: &Value, there: Option<&Value>) -> bool {
     let Some(there) = there.filter(|there| !there.is_null()) else { return is_blank(wanted) };
