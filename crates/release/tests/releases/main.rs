@@ -5,6 +5,7 @@
 mod chunks;
 mod cli;
 mod conflicts;
+mod counted;
 mod crds;
 mod drift;
 mod hooks;
