@@ -6,6 +6,7 @@ pub mod goal;
 pub mod hooks;
 mod steps;
 mod uninstall;
+pub mod values;
 mod view;
 
 pub use decide::{Action, PATIENCE};

@@ -6,6 +6,7 @@ mod chunks;
 mod cli;
 mod conflicts;
 mod crds;
+mod drift;
 mod hooks;
 mod kill;
 mod support;
