@@ -4,32 +4,12 @@
 
 mod support;
 
+use std::io::Write as _;
+use std::process::Command;
+
+use catamaran_localcluster::{Image, LocalCluster};
 use serde_json::{Value, json};
-use support::{Bench, Operator, becomes, create, field};
-
-/// A chart whose values are its objects, and a watches.yaml that serves Memcacheds with it.
-fn mirror() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let chart = folder.path().join("mirror");
-    std::fs::create_dir_all(chart.join("templates")).unwrap();
-    let objects = "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
-    std::fs::write(chart.join("templates/objects.yaml"), objects).unwrap();
-    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: mirror\nversion: 1.0.0\n")
-        .unwrap();
-    let entry = format!(
-        "- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n",
-        chart.display()
-    );
-    std::fs::write(folder.path().join("watches.yaml"), entry).unwrap();
-    folder
-}
-
-fn operator(bench: &Bench, folder: &tempfile::TempDir) -> Operator {
-    let mut command = Operator::command(bench.cluster.kubeconfig());
-    command.arg("--watches-file").arg(folder.path().join("watches.yaml"));
-    command.env("WATCH_NAMESPACE", bench.namespace.name());
-    Operator::start(command)
-}
+use support::{Bench, becomes, create, field, mirror};
 
 /// A Deployment or StatefulSet of one pod.
 fn workload(kind: &str, name: &str, annotations: &Value, pod: &Value) -> Value {
@@ -76,8 +56,8 @@ async fn says(bench: &Bench, name: &str, objects: Value, reason: &str, words: &[
 #[tokio::test]
 async fn the_condition_names_the_pod_the_claim_or_the_container() {
     let bench = Bench::shared("culprits").await;
-    let folder = mirror();
-    let _operator = operator(&bench, &folder);
+    let folder = mirror("");
+    let _operator = bench.operator_of(&folder);
     let none = json!({});
 
     let pod = json!({ "nodeSelector": { "nowhere": "true" } });
@@ -118,14 +98,124 @@ async fn the_condition_names_the_pod_the_claim_or_the_container() {
 #[tokio::test]
 async fn the_condition_names_the_quota_that_refuses_pods() {
     let bench = Bench::shared("quota").await;
-    let folder = mirror();
+    let folder = mirror("");
     bench.kubectl(&["create", "quota", "tight", "--hard=pods=0"]);
-    let _operator = operator(&bench, &folder);
+    let _operator = bench.operator_of(&folder);
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let name = kind.to_lowercase();
         let objects = json!([workload(kind, &name, &json!({}), &json!({}))]);
         let told = format!("{kind} {name}: ");
         let words = [told.as_str(), "is forbidden: exceeded quota: tight, requested: pods=1"];
         says(&bench, &name, objects, "FailedCreate", &words).await;
+    }
+}
+
+/// What runs in containers here: it ends with a code, takes memory, or stays.
+const PROGRAM: &str = r#"
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    println!("canary");
+    match arguments[1].as_str() {
+        "take" => {
+            let mut hoard = Vec::new();
+            loop { hoard.push(vec![1_u8; 1 << 20]); }
+        }
+        "stay" => loop { std::thread::sleep(std::time::Duration::from_secs(60)); },
+        code => std::process::exit(code.parse().unwrap()),
+    }
+}
+"#;
+
+/// An archive of an image with that program.
+fn image(folder: &tempfile::TempDir) -> std::path::PathBuf {
+    let (source, program) = (folder.path().join("actor.rs"), folder.path().join("actor"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let status = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--edition=2024", "-Ctarget-feature=+crt-static", "-Cstrip=symbols", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success(), "rustc ended with {status}");
+    let image = Image::scratch("localhost/actor:1");
+    let image = image.file("actor", 0o755, &std::fs::read(&program).unwrap()).unwrap();
+    image.entrypoint(["/actor"]).write(folder.path().join("actor.tar")).unwrap()
+}
+
+/// What only a kubelet tells.
+#[tokio::test]
+async fn the_condition_names_what_a_kubelet_cannot_do() {
+    if let Err(why) = LocalCluster::real_node_available() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED a test of the real node: {why}");
+        return;
+    }
+    let cluster = LocalCluster::builder().real_node().start().await.unwrap();
+    let bench = Bench::on(cluster, "kubelet").await;
+    let folder = mirror("");
+    bench.cluster.real_node().unwrap().load_image(&image(&folder)).await.unwrap();
+    let _operator = bench.operator_of(&folder);
+    let container = |more: Value| {
+        let mut container = json!({ "name": "c", "image": "localhost/actor:1", "args": ["stay"] });
+        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "containers": [container], "terminationGracePeriodSeconds": 0 })
+    };
+    let volume = |volume: Value| {
+        let mut pod = container(json!({ "volumeMounts": [{ "name": "v", "mountPath": "/v" }] }));
+        pod["volumes"] = json!([volume]);
+        pod
+    };
+    let reference = json!({ "secretKeyRef": { "name": "absent", "key": "k" } });
+    let rows = [
+        (
+            "image",
+            container(json!({ "image": "localhost/absent:1" })),
+            "image \"localhost/absent:1\" cannot be pulled",
+        ),
+        (
+            "crash",
+            container(json!({ "args": ["3"] })),
+            "container c ended with exit code 3, restarted",
+        ),
+        (
+            "memory",
+            container(json!({ "args": ["take"], "resources": { "limits": { "memory": "32Mi" } } })),
+            "container c was killed for using more memory than its limit of 32Mi (exit code 137)",
+        ),
+        ("command", container(json!({ "command": ["/absent"] })), "container c cannot start: "),
+        (
+            "variable",
+            container(json!({ "env": [{ "name": "A", "valueFrom": reference }] })),
+            "secret \"absent\" not found",
+        ),
+        (
+            "secret",
+            volume(json!({ "name": "v", "secret": { "secretName": "absent" } })),
+            "secret \"absent\" not found",
+        ),
+        (
+            "map",
+            volume(json!({ "name": "v", "configMap": { "name": "absent" } })),
+            "configmap \"absent\" not found",
+        ),
+        (
+            "probe",
+            container(
+                json!({ "readinessProbe": { "tcpSocket": { "port": 9 }, "periodSeconds": 1 } }),
+            ),
+            "Readiness probe failed",
+        ),
+    ];
+    let memcacheds = bench.memcacheds();
+    for (name, pod, _) in &rows {
+        let spec = json!({ "objects": [workload("Deployment", name, &json!({}), pod)] });
+        create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", name, spec).await;
+    }
+    for (name, _, told) in &rows {
+        let resource = becomes(&memcacheds, name, told, |resource| {
+            field(resource, "Ready", "message").contains(told)
+        })
+        .await;
+        let message = field(&resource, "Ready", "message");
+        assert!(message.starts_with(&format!("Deployment {name}: Pod {name}-")), "{message}");
+        assert!(!message.contains("canary"), "{message}");
     }
 }

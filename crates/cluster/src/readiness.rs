@@ -1,10 +1,12 @@
 //! Whether an object does what it is there for.
 //!
 //! The rules are those of kstatus (which Helm 4 and Flux wait by): first what all kinds have in
-//! common (deletion, observedGeneration, the conditions Reconciling and Stalled), then the kind's
-//! own rule, and for kinds without one the condition Ready. An object without any such sign is
+//! common (deletion, observedGeneration, the conditions Reconciling and Stalled), then the rules that
+//! the object brings along ([`custom`]), or else its kind's own rule, and for kinds without one the condition Ready. An object without any such sign is
 //! ready once it is there. Pure: no clock, so what kstatus calls failed after some seconds (an
 //! unschedulable pod) is pending here, with its cause.
+
+mod custom;
 
 use serde_json::Value;
 
@@ -86,6 +88,9 @@ pub fn assess(object: &Value) -> Readiness {
     let generic = common(object);
     if generic != Ready {
         return generic;
+    }
+    if let Some(by_own_rules) = custom::assess(object) {
+        return by_own_rules;
     }
     let api_version = text(object, "/apiVersion");
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::core::{Selector, SelectorExt as _};
 use serde_json::Value;
 
 use crate::apply::metadata;
@@ -12,7 +13,7 @@ const LEFT_ALONE: [(&str, &str); 2] =
     [("helm.toolkit.fluxcd.io/driftDetection", "disabled"), ("catamaran.dev/drift", "ignore")];
 
 /// Fields that are not put back when others change them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct IgnoreRule {
     /// Of which API group; `None` is any.
     pub group: Option<String>,
@@ -21,7 +22,7 @@ pub struct IgnoreRule {
     /// Of which name; `None` is any.
     pub name: Option<String>,
     /// Which labels an object must have.
-    pub labels: BTreeMap<String, String>,
+    pub selector: Selector,
     /// JSON pointers (RFC 6901); what lies below is ignored, too. An empty one is the whole object.
     pub paths: Vec<String>,
 }
@@ -32,13 +33,13 @@ impl IgnoreRule {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
         let name = metadata(object).get("name").and_then(Value::as_str).unwrap_or_default();
-        let has = |key: &str, value: &str| {
-            metadata(object).get("labels").is_some_and(|labels| labels[key] == value)
-        };
+        let labels = metadata(object).get("labels").and_then(Value::as_object);
+        let text_of = |(key, value): (&String, &Value)| (key.clone(), plain(value));
+        let labels: BTreeMap<String, String> = labels.into_iter().flatten().map(text_of).collect();
         self.group.as_deref().is_none_or(|wanted| wanted == group)
             && self.kind.as_deref().is_none_or(|wanted| wanted == text("kind"))
             && self.name.as_deref().is_none_or(|wanted| wanted == name)
-            && self.labels.iter().all(|(key, value)| has(key, value))
+            && self.selector.matches(&labels)
     }
 
     /// Whether the field at a pointer is one of the rule's, or below one.
@@ -49,6 +50,10 @@ impl IgnoreRule {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Whether a live object asks by an annotation to be left as it is.

@@ -81,9 +81,6 @@ impl Applier {
         live: &Value,
         rules: &[IgnoreRule],
     ) -> Result<Inspection, ApplyError> {
-        if is_left_alone(live) {
-            return Ok(Inspection::Same);
-        }
         let (due, body) = self.due(target, desired, live, rules).await?;
         if self.is_to_be_taken_over(live) {
             let fields =

@@ -43,6 +43,10 @@ fn replicas_are_ours_unless_an_autoscaler_sets_them() {
     assert_eq!(body["spec"].get("replicas"), None, "or the apply would take it back");
 }
 
+fn of_tier(tier: &str) -> kube::core::Selector {
+    kube::core::Expression::Equal("tier".into(), tier.into()).into()
+}
+
 #[test]
 fn rules_ignore_what_others_changed_and_keep_what_is_still_ours() {
     let mut desired = wanted();
@@ -63,7 +67,7 @@ fn rules_ignore_what_others_changed_and_keep_what_is_still_ours() {
     let elsewhere = [
         IgnoreRule { name: Some("e".into()), ..both.clone() },
         IgnoreRule { group: Some(String::new()), ..both.clone() },
-        IgnoreRule { labels: [("tier".into(), "db".into())].into(), ..both.clone() },
+        IgnoreRule { selector: of_tier("db"), ..both.clone() },
         rule(&["/spec/replica", "/spec/template/metadata/annotations/x"]),
     ];
     let (fields, body) = told(&desired, &live, &elsewhere, false);
@@ -72,7 +76,7 @@ fn rules_ignore_what_others_changed_and_keep_what_is_still_ours() {
         ["spec.template.metadata.annotations", "spec.replicas is 9 and should be 3"]
     );
     assert_eq!(body, desired);
-    let labelled = IgnoreRule { labels: [("tier".into(), "web".into())].into(), ..both };
+    let labelled = IgnoreRule { selector: of_tier("web"), ..both };
     assert_eq!(told(&desired, &live, &[labelled], false).0, [""; 0]);
 }
 

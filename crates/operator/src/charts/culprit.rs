@@ -12,7 +12,7 @@ use super::memory::{Findings, NotReady};
 /// For so long nothing is asked: most objects that were just applied are ready by then.
 const GRACE: Duration = Duration::from_secs(2);
 /// How often it is asked at first; what can be seen is told within 5 s.
-const OFTEN: Duration = Duration::from_secs(4);
+pub(super) const OFTEN: Duration = Duration::from_secs(4);
 /// How often in the end.
 const SELDOM: Duration = Duration::from_mins(1);
 /// The longer it lasts, the more seldom it is asked: at this part of the time that it lasts.

@@ -50,7 +50,8 @@ impl ChartController {
         Self {
             gvk: watch.gvk.clone(),
             chart,
-            driver: Driver::new(hub.client.clone(), hub.mapper.clone()),
+            driver: Driver::new(hub.client.clone(), hub.mapper.clone())
+                .ignoring(watch.ignored.clone()),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),

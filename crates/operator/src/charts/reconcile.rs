@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::conditions::reasons;
+use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
     Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
     Waiting, Why,
@@ -16,7 +17,7 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
-use super::{ChartController, finalizer, render};
+use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
@@ -368,7 +369,13 @@ impl ChartController {
             Why::Pause => at_most,
             Why::End if waiting.object.namespace.is_some() => {
                 let watched = self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
-                if watched { at_most } else { SOON }
+                // The watch tells of its end; that its pod cannot start, only looking does.
+                let asked = is_worth_asking(&waiting.gvk.group, &waiting.gvk.kind);
+                match (watched, asked) {
+                    (false, _) => SOON,
+                    (true, true) => at_most.min(culprit::OFTEN),
+                    (true, false) => at_most,
+                }
             }
             // It may carry no label of ours; and definitions have none.
             Why::Gone | Why::End => SOON,

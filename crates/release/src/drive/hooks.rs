@@ -24,6 +24,9 @@ use crate::record::{Hook, Release};
 /// How often one call may find that an object changed between looking and acting.
 const ROUNDS: usize = 5;
 
+/// A hook that is not done after this time is asked why.
+const GRACE: Duration = Duration::from_secs(2);
+
 impl Driver {
     /// Runs what is left of the hooks of an event, for a revision whose record is in the cluster.
     /// Returns those that were skipped because their namespace is on its way out.
@@ -153,7 +156,8 @@ impl Driver {
                 Look::Apply => live = Some(self.applier.apply(target, &object.body).await?),
                 Look::Wait { why, reason, message } => {
                     let mut told = (reason, message);
-                    if why == Why::End && !begun {
+                    let is_late = run.timeout.saturating_sub(run.remaining()) >= GRACE;
+                    if why == Why::End && is_late {
                         told = self.with_culprit(target, live.as_ref(), told, false).await;
                     }
                     let mut waiting = waiting(run, object, why, told);
@@ -177,8 +181,7 @@ impl Driver {
         Ok(Pursued::Waiting(waiting(run, object, Why::Gone, (reason, message))))
     }
 
-    /// What is said of a hook, with what its pods or events tell, for a person who waits for it; an
-    /// operator asks for that when it is worth the requests.
+    /// What is said of a hook, with what its pods or events tell.
     async fn with_culprit(
         &self,
         target: &Target,
@@ -186,7 +189,7 @@ impl Driver {
         (reason, message): (String, String),
         ended: bool,
     ) -> (String, String) {
-        let (Some(live), Some(_)) = (live, self.ways.until) else { return (reason, message) };
+        let Some(live) = live else { return (reason, message) };
         match self.applier.culprit(target, live).await {
             None => (reason, message),
             // A pod that ended has said it itself.

@@ -1,7 +1,7 @@
 //! Sending one object.
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata};
-use catamaran_cluster::drift::Inspection;
+use catamaran_cluster::drift::{Inspection, is_left_alone};
 use serde_json::Value;
 
 use super::{AppliedObject, Driver, Found};
@@ -75,8 +75,12 @@ impl Driver {
 
     /// Reads an object, and applies it unless that would change nothing.
     async fn look(&self, target: &Target, object: &PlannedObject) -> Result<AppliedObject, Error> {
-        if let Some(live) = self.applier.get(target).await? {
-            return self.converge(target, object, live).await;
+        match self.applier.get(target).await? {
+            Some(live) if is_left_alone(&live) => {
+                return Ok(AppliedObject::new(object, live, Found::Same));
+            }
+            Some(live) => return self.converge(target, object, live).await,
+            None => {}
         }
         let live = self.applier.apply(target, &object.body).await?;
         Ok(AppliedObject::new(object, live, Found::Missing))

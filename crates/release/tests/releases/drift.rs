@@ -281,6 +281,73 @@ async fn replicas_are_an_autoscalers_as_long_as_there_is_one() {
     assert_eq!(found(&bench.look_anew("rel").await), ["web: spec.replicas is 4 and should be 2"]);
 }
 
+/// A webhook of the API server's own.
+fn meddler(namespace: &str) -> [Value; 2] {
+    let api_version = "admissionregistration.k8s.io/v1";
+    let expression = r#"[JSONPatch{op: "replace", path: "/data/k", value: "forced"}, JSONPatch{op: "add", path: "/data/more", value: "injected"}]"#;
+    [
+        json!({
+            "apiVersion": api_version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": namespace},
+            "spec": {
+                "reinvocationPolicy": "Never", "failurePolicy": "Fail",
+                "matchConstraints": {
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                    "resourceRules": [{
+                        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                        "resources": ["configmaps"], "resourceNames": ["meddled"],
+                    }],
+                },
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            },
+        }),
+        json!({
+            "apiVersion": api_version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": namespace},
+            "spec": {"policyName": namespace},
+        }),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_admission_injects_and_overrides_is_no_drift() {
+    let bench = Bench::new("meddled").await;
+    let mut made = Vec::new();
+    for object in meddler(&bench.namespace) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "admissionregistration.k8s.io",
+            "v1",
+            &kind,
+        ));
+        let api = Api::<DynamicObject>::all_with(bench.client.clone(), &resource);
+        let object = serde_json::from_value(object).expect("an object");
+        api.create(&PostParams::default(), &object).await.expect("created");
+        made.push(api);
+    }
+    // It takes the API server a moment to heed a policy.
+    let wish = Wish::new(&bench.namespace, "rel", vec![config_map("meddled", "v")]);
+    let maps = bench.api("v1", "ConfigMap");
+    let begun = std::time::Instant::now();
+    let meddled = json!({"k": "forced", "more": "injected"});
+    loop {
+        wish.reconcile(&bench.driver).await.expect("installed");
+        if maps.get("meddled").await.expect("a map").data["data"] == meddled {
+            break;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the policy is not heeded");
+        maps.delete("meddled", &kube::api::DeleteParams::default()).await.expect("deleted");
+        let history = bench.driver.history(&bench.namespace, "rel").await.expect("a history");
+        bench.driver.repair(&history, None, &[]).await.expect("repaired");
+    }
+    let before = maps.get("meddled").await.expect("a map").metadata.resource_version;
+    let mark = bench.log.mark().expect("a mark");
+    assert_eq!(found(&bench.look_anew("rel").await), [""; 0]);
+    assert_eq!(bench.since(mark), ["list secrets", "get configmaps", "patch configmaps dry"]);
+    assert_eq!(maps.get("meddled").await.expect("a map").metadata.resource_version, before);
+    for api in made {
+        api.delete(&bench.namespace, &kube::api::DeleteParams::default()).await.expect("deleted");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_leave_fields_to_others_in_repairs_and_in_upgrades() {
     let bench = Bench::new("ignored").await;
