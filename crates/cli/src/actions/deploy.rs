@@ -9,8 +9,8 @@ use catamaran_chart::{
     Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderError, RenderInput, Rendered,
     fresh_seed,
 };
-use catamaran_release::plan::Goal;
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
+use catamaran_release::plan::{Goal, is_drawn_alike};
 use catamaran_release::{
     Action, Desired, Driver, Error as ReleaseError, History, Kept, Release, Status, Ways, WhyKept,
 };
@@ -128,6 +128,7 @@ impl<'a> Deployment<'a> {
             .of_any_chart();
         if self.mode != DryRun::No {
             let record = self.preview(&history, &desired)?;
+            out.write_all(self.said.as_bytes())?;
             return self.print(&record, out);
         }
         let site = self.site()?;
@@ -233,14 +234,14 @@ impl<'a> Deployment<'a> {
             let mut render = |clock| self.render(chart, config, &facts, clock, out);
             let rendered = render(SystemTime::now())?;
             let desired = Desired::new(chart.chart(), config, &rendered, &facts).of_any_chart();
-            let drawn = match history.decide(&desired)? {
-                Action::Resume => false,
-                // What is not the same may be what the chart draws anew each time.
-                _ => {
-                    render(SystemTime::now() + A_YEAR)?.manifest_text() != rendered.manifest_text()
-                }
+            let is_same = history.decide(&desired)? == Action::Resume;
+            // What is not the same may be what the chart draws anew each time.
+            let drawn = !is_same && {
+                let other = render(SystemTime::now() + A_YEAR)?;
+                let newest = history.newest();
+                newest.is_some_and(|newest| is_drawn_alike(newest, &rendered, &other))
             };
-            if drawn || matches!(history.decide(&desired)?, Action::Resume) {
+            if is_same || drawn {
                 eprintln!("going on with revision {}, which was begun earlier", facts.revision);
                 return Ok(Wish { facts, rendered, drawn });
             }

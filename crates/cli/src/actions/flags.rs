@@ -322,6 +322,9 @@ impl ForceArgs {
         {
             bail!("--server-side={text} is not supported: objects are applied server-side");
         }
+        if self.force {
+            deprecated("--force", "--force-replace");
+        }
         let replace = self.force || self.force_replace;
         match (replace, self.recreate_on_immutable) {
             (true, _) if self.force_conflicts => bail!(
@@ -340,6 +343,9 @@ impl ChartArgs {
     pub(crate) fn check(&self) -> Result<()> {
         if self.render_subchart_notes {
             bail!("--render-subchart-notes is not supported yet");
+        }
+        if self.failure.atomic {
+            deprecated("--atomic", "--rollback-on-failure");
         }
         self.force.force().map(drop)
     }
@@ -364,6 +370,11 @@ impl ChartArgs {
         }
         Ok(labels)
     }
+}
+
+/// What helm says of a flag that has another name by now.
+fn deprecated(flag: &str, name: &str) {
+    eprintln!("Flag {flag} has been deprecated, use {name} instead");
 }
 
 /// Which way dependents go.

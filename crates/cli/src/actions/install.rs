@@ -11,6 +11,7 @@ use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
 use super::flags::{ChartArgs, DryRun};
+use super::site::Unreachable;
 use super::wrong_count;
 use crate::charts;
 
@@ -61,7 +62,12 @@ fn install(args: &InstallArgs, mode: DryRun, out: &mut impl Write) -> Result<()>
     let mut deployment = Deployment::new(&args.chart, name, &place, mode, Doing::Install)?;
     charts::check_name(&deployment.name, args.chart.helm.profile)?;
     if mode == DryRun::No {
-        check_available(deployment.history()?, args.replace)?;
+        let history = deployment.history();
+        let history = history.map_err(|error| match error.downcast::<Unreachable>() {
+            Ok(error) => anyhow!("cluster reachability check failed: {error}"),
+            Err(error) => error,
+        });
+        check_available(history?, args.replace)?;
     }
     deployment.run(out)
 }

@@ -1,11 +1,12 @@
 //! The cluster that an action works on.
 
 use std::cell::RefCell;
+use std::env;
 use std::time::Duration;
 
-use anyhow::Result;
-use catamaran_cluster::apply::{FailureKind, Target};
-use catamaran_release::{Driver, History, Ways};
+use anyhow::{Error, Result, anyhow, bail};
+use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
+use catamaran_release::{Driver, Error as ReleaseError, History, Ways};
 use jiff::Timestamp;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -25,8 +26,19 @@ pub(crate) struct Site {
     interrupts: RefCell<Interrupts>,
 }
 
+/// That nobody answers, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("kubernetes cluster unreachable: {0}")]
+pub(crate) struct Unreachable(String);
+
 impl Site {
     pub(crate) fn new(args: &GlobalArgs) -> Result<Self> {
+        match env::var("HELM_DRIVER").as_deref() {
+            Err(_) | Ok("" | "secret" | "secrets") => {}
+            Ok(other) => {
+                bail!("HELM_DRIVER={other} is not supported: releases are kept in Secrets")
+            }
+        }
         Self::with(&args.cluster, args.is_debug())
     }
 
@@ -40,7 +52,23 @@ impl Site {
     /// The release's records.
     pub(crate) fn history(&self, name: &str) -> Result<History> {
         let driver = self.cluster.driver();
-        Ok(self.cluster.wait(driver.history(&self.namespace, name))?)
+        match self.cluster.wait(driver.history(&self.namespace, name)) {
+            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Unavailable => {
+                Err(self.unreachable(&error))
+            }
+            history => Ok(history?),
+        }
+    }
+
+    /// Why the cluster cannot be reached, as far down as that is known; or, if it can, what it said.
+    fn unreachable(&self, otherwise: &ApplyError) -> Error {
+        let Err(error) = self.cluster.wait(self.cluster.client().apiserver_version()) else {
+            return anyhow!(otherwise.to_string());
+        };
+        let causes =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+        Unreachable(cause).into()
     }
 
     /// Creates the namespace, if there is none.

@@ -9,7 +9,7 @@ use catamaran_release::{History, Status};
 use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
-use super::flags::{ChartArgs, DryRun, Format};
+use super::flags::{ChartArgs, Format};
 use super::wrong_count;
 use crate::charts;
 
@@ -89,10 +89,8 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
         return deployment.run(out);
     }
     check_upgradable(name, &mut deployment).map_err(|error| prefixed("UPGRADE FAILED", error))?;
-    if table && mode == DryRun::No {
+    if table {
         deployment.said = format!("Release {name:?} has been upgraded. Happy Helming!\n");
-    } else if table {
-        out.write_all(format!("Release {name:?} has been upgraded. Happy Helming!\n").as_bytes())?;
     }
     deployment.run(out).map_err(|error| prefixed("UPGRADE FAILED", error))
 }

@@ -129,7 +129,7 @@ fn go_on(place: &Place, signal: &str) {
 async fn another_wish_takes_the_place_of_what_was_cut_short() {
     let cluster = catamaran_localcluster::shared().await.unwrap();
     let namespace = cluster.namespace("rewished").await.unwrap();
-    let charts = Charts::new(&[CONFIG_MAP, HOOK]);
+    let charts = Charts::new(&[CONFIG_MAP, HOOK, DRAWN]);
     let place = Place::new(&cluster, namespace.name(), charts.path());
     let done = tokio::task::spawn_blocking(move || {
         place.say(Hand::Ours, "install a demo --no-hooks");
@@ -144,6 +144,12 @@ async fn another_wish_takes_the_place_of_what_was_cut_short() {
             "1 superseded, 2 failed, 3 superseded, 4 failed, 5 deployed"
         );
         assert_eq!(place.live("configmap/a-map")["data"]["greeting"], "hello");
+        // So does another chart of the same version.
+        cut_short(&place, "upgrade a demo --set greeting=five", "-INT");
+        charts.write("demo/templates/map.yaml", &CONFIG_MAP.1.replace("greeting:", "changed:"));
+        place.say(Hand::Ours, "upgrade a demo --set greeting=five --no-hooks");
+        assert!(place.revisions("a").ends_with("5 superseded, 6 failed, 7 deployed"));
+        assert_eq!(place.live("configmap/a-map")["data"]["changed"], "five");
     });
     done.await.unwrap();
 }

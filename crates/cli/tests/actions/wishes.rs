@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CONFIG_MAP, Charts, DEPLOYMENT, Hand, Place, SECRET, TEST};
+use crate::support::{CONFIG_MAP, Charts, DEPLOYMENT, Hand, Place, SECRET, Said, TEST};
 
 async fn place(
     name: &str,
@@ -135,7 +135,13 @@ async fn what_keeps_an_object_or_a_hook_is_named() {
     let (_cluster, _namespace, _charts, place) = place("culprits", &[NOWHERE, FAILING]).await;
     let done = tokio::task::spawn_blocking(move || {
         let fails = |line: &str, words: [&str; 2]| {
-            let said = place.run(Hand::Ours, line);
+            let arguments: Vec<&str> = line.split(' ').collect();
+            let mut command = place.command(Hand::Ours, &arguments);
+            command.env("CATAMARAN_PROGRESS", "always");
+            let said: Said = command.output().unwrap().into();
+            let (waited, _) = said.err.split_once("\nError: ").unwrap();
+            let waits = |line: &str| line.contains(" s  waiting for ");
+            assert!(waited.lines().all(waits), "{line}: {}", said.err);
             assert_eq!(said.code, Some(1), "{line}: {}", said.out);
             for word in words {
                 assert!(said.err.contains(word), "{line}: {}", said.err);

@@ -28,6 +28,8 @@ const LINES: &[&str] = &[
     "rollback a x",
     "rollback nope",
     "rollback a --dry-run=server",
+    "upgrade a demo --dry-run=client",
+    "upgrade a demo --dry-run=server --set replicas",
     "history a --show-rollback-revision",
     "test a",
     "test a --filter name=nobody",
@@ -183,6 +185,45 @@ async fn status_shows_the_objects_that_helm_shows() {
             .collect::<Vec<_>>()
     };
     assert_eq!(kinds(Hand::Ours), kinds(Hand::Helm4));
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_told_as_by_helm() {
+    let charts = Charts::new(&[CONFIG_MAP]);
+    let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], \
+         clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
+    charts.write("kubeconfig", config);
+    let tools = catamaran_localcluster::tools().unwrap();
+    for line in ["install a demo", "upgrade -i a demo", "rollback a", "uninstall a", "status a"] {
+        let said = |program: &std::path::Path| -> Said {
+            std::process::Command::new(program)
+                .args(line.split(' '))
+                .current_dir(charts.path())
+                .env("HOME", charts.path())
+                .env("KUBECONFIG", charts.path().join("kubeconfig"))
+                .output()
+                .unwrap()
+                .into()
+        };
+        let (helm, ours) = (said(&tools.helm()), said(env!("CARGO_BIN_EXE_catamaran").as_ref()));
+        let start = |said: &Said| {
+            let fault = said.err.find("Error: ").and_then(|at| said.err.get(at..)).unwrap();
+            fault.split("unreachable").next().unwrap().to_owned()
+        };
+        assert_eq!(start(&ours), start(&helm), "{line}: {}", ours.err);
+        assert!(ours.err.to_lowercase().contains("connection refused"), "{line}: {}", ours.err);
+        assert_eq!(ours.code, helm.code);
+    }
+    let refused = std::process::Command::new(env!("CARGO_BIN_EXE_catamaran"))
+        .args(["status", "a"])
+        .env("HELM_DRIVER", "configmap")
+        .output()
+        .unwrap();
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(
+        told,
+        "Error: HELM_DRIVER=configmap is not supported: releases are kept in Secrets\n"
+    );
 }
 
 #[test]
