@@ -215,9 +215,8 @@ impl<'a> Deployment<'a> {
         }
         let site = self.site()?;
         let (driver, until) = site.driver(Ways::default(), self.args.jobs.wait.timeout());
-        let defined = site.pursue(&driver, until, async || {
-            driver.crds(chart.chart()).await.map_err(Stop::Failed)
-        });
+        let defined = site
+            .pursue(&driver, until, async || driver.crds(chart.chart()).await.map_err(Stop::from));
         Ok(defined?)
     }
 
@@ -333,10 +332,7 @@ impl<'a> Deployment<'a> {
         };
         match error {
             ReleaseError::Ownership { .. } => anyhow!("unable to continue with {what}: {error}"),
-            ReleaseError::Busy { retry_after, .. } => {
-                anyhow!("{error}; it is taken over in {} s unless it ends", retry_after.as_secs())
-            }
-            error => error.into(),
+            error => Stop::from(error).into(),
         }
     }
 
@@ -378,7 +374,7 @@ impl<'a> Deployment<'a> {
     fn take_away(&self, site: &Site, timeout: Duration, stop: &Stop) -> Error {
         let (driver, until) = site.driver(self.ways(), timeout);
         let gone = site.pursue(&driver, until, async || {
-            driver.uninstall(&site.namespace, &self.name).await.map_err(Stop::Failed)
+            driver.uninstall(&site.namespace, &self.name).await.map_err(Stop::from)
         });
         match gone {
             Ok(_) => anyhow!(

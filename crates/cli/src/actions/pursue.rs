@@ -21,7 +21,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 pub(crate) enum Stop {
     /// It failed.
     #[error("{0}")]
-    Failed(#[from] Error),
+    Failed(Error),
+    /// A helm is, or may be, at work.
+    #[error("{0}; it is taken over in {after} s unless it ends", after = .1.as_secs())]
+    Busy(Error, Duration),
     /// The user, or the system, asked us to end.
     #[error("interrupted; what was begun is kept, and the same command goes on with it")]
     Interrupted,
@@ -30,6 +33,15 @@ pub(crate) enum Stop {
         "somebody else works on this release at the same time: revision {0} is theirs, or was given up for another"
     )]
     Overtaken(u32),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Busy { retry_after, .. } => Self::Busy(error, retry_after),
+            error => Self::Failed(error),
+        }
+    }
 }
 
 /// The bounds within which an action is carried out.
@@ -67,8 +79,6 @@ impl Within<'_> {
                     pause = PAUSES.0;
                     self.until_changed(&waiting).await;
                 }
-                // A helm at work ends when its user lets it; that may be minutes.
-                Error::Busy { .. } => return Err(error.into()),
                 error if error.is_transient() && Timestamp::now() < self.until => {
                     self.progress.tell(&error.to_string());
                     sleep(pause).await;

@@ -100,7 +100,7 @@ fn uninstall(args: &UninstallArgs, site: &Site, name: &str) -> Result<String> {
     let (driver, until) = site.driver(ways, args.wait.timeout());
     let namespace = site.namespace.as_str();
     let done = site.pursue(&driver, until, async || {
-        driver.uninstall(namespace, name).await.map_err(Stop::Failed)
+        driver.uninstall(namespace, name).await.map_err(Stop::from)
     })?;
     told(&done)
 }

@@ -22,7 +22,7 @@ metadata:
 spec:
   backoffLimit: 0
   template:
-    metadata: {annotations: {fake.catamaran.test/run-for: 3s}}
+    metadata: {annotations: {fake.catamaran.test/run-for: {{ .Values.run | default `3s` }}}}
     spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}
 ",
 );
@@ -163,16 +163,18 @@ async fn two_calls_at_once_do_not_get_into_each_others_way() {
     let done = tokio::task::spawn_blocking(move || {
         place.say(Hand::Ours, "install a demo --no-hooks");
         // The same wish twice: both see it through, and the hook runs once.
-        let first = begin(&place, Hand::Ours, "upgrade a demo --set greeting=two");
+        let line = "upgrade a demo --set greeting=two,run=8s";
+        let first = begin(&place, Hand::Ours, line);
         let uid = hook(&place);
-        place.say(Hand::Ours, "upgrade a demo --set greeting=two");
+        place.say(Hand::Ours, line);
         assert_eq!(end(first), (Some(0), String::new()));
         assert_eq!(
             (place.revisions("a").as_str(), hook(&place)),
             ("1 superseded, 2 deployed", uid)
         );
         // Another wish: the later one wins, and the other is told.
-        let first = begin(&place, Hand::Ours, "upgrade a demo --set greeting=three --atomic");
+        let first =
+            begin(&place, Hand::Ours, "upgrade a demo --set greeting=three,run=1m --atomic");
         place.say(Hand::Ours, "upgrade a demo --set greeting=four --no-hooks");
         let (code, told) = end(first);
         assert!(told.contains("somebody else works on this release"), "{told}");
@@ -201,7 +203,8 @@ async fn a_helm_that_may_be_at_work_is_left_alone() {
             assert!(said.err.lines().any(|line| line.starts_with(&expected)), "{}", said.err);
             assert_eq!(said.code, Some(1));
         }
-        assert!(place.run(Hand::Ours, "rollback a").err.contains(words));
+        let said = place.run(Hand::Ours, "rollback a").err;
+        assert!(said.contains(words) && said.contains("it is taken over in "), "{said}");
         assert_eq!(place.revisions("a"), "1 deployed, 2 pending-upgrade");
         // What helm can do about it, it does, and we go on from there.
         place.say(Hand::Helm4, "rollback a 1 --no-hooks");

@@ -381,3 +381,39 @@ metadata: {name: {{ .Release.Name }}-map}
 data: {replicas: {{ .Values.replicas | quote }}}
 ",
 );
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_error_and_no_history_quotes_a_secret() {
+    const CANARY: &str = "canary-in-the-coal-mine";
+    let (_cluster, _namespace, _charts, place) = place("canary", &[CANARIES]).await;
+    let done = tokio::task::spawn_blocking(move || {
+        place.say(Hand::Ours, &format!("install a demo --set text={CANARY}"));
+        for flags in [
+            format!("--set text={CANARY}-2"),            // it is immutable
+            format!("--set text={CANARY},raw={CANARY}"), // no base64
+            format!("--set text.deep={CANARY}"),         // no text
+        ] {
+            for mode in ["--debug", "--force-replace", "--recreate-on-immutable --dry-run=server"] {
+                let line = format!("upgrade a demo {flags} {mode}");
+                let said = place.run(Hand::Ours, &line);
+                assert!(!said.err.contains(CANARY), "{line}: {}", said.err);
+            }
+        }
+        let history = place.say(Hand::Ours, "history a -o json");
+        assert!(history.contains("failed"), "{history}");
+        assert!(!history.contains(CANARY), "{history}");
+    });
+    done.await.unwrap();
+}
+
+const CANARIES: (&str, &str) = (
+    "canary.yaml",
+    "\
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-secret}
+immutable: true
+stringData: {text: {{ toJson .Values.text }}}
+{{ with .Values.raw }}data: {raw: {{ . }}}{{ end }}
+",
+);
