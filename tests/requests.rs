@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use catamaran_localcluster::{AuditLog, Mark, Request};
 use serde_json::json;
-use support::{Bench, DEADLINE, apply_file, becomes, condition, patch};
+use support::{Bench, DEADLINE, apply_file, becomes, condition, eventually, patch};
 
 const CHART: &str = "memcached-sample";
 const NATIVE: &str = "memcachedbackup-sample";
@@ -76,4 +76,56 @@ async fn an_install_costs_its_writes_and_an_idle_release_nothing() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let idle = ours(&bench, &audit, after);
     assert_eq!(idle, [""; 0], "nothing moved that matters");
+}
+
+#[tokio::test]
+async fn a_restart_over_an_existing_release_writes_nothing_and_an_upgrade_only_what_it_changes() {
+    let bench = Bench::shared("restarted").await;
+    let audit = bench.cluster.audit().of_agent("memcached-operator/");
+    let mut operator = bench.operator();
+    apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    becomes(&bench.memcacheds(), CHART, "Ready", ready).await;
+    quiet(&audit).await;
+    operator.kill();
+    let restarted = audit.mark().unwrap();
+    let _operator = bench.operator();
+    // What it reads last: the objects, of which it knows nothing.
+    eventually("the objects are read", async || {
+        let reads = ours(&bench, &audit, restarted);
+        if reads.iter().any(|read| read == "get deployments 200") {
+            Ok(())
+        } else {
+            Err(reads.join(", "))
+        }
+    })
+    .await;
+    let after = quiet(&audit).await;
+    let is_write = |request: &&String| {
+        ["create", "update", "patch", "delete"].iter().any(|verb| request.starts_with(verb))
+    };
+    let asked = ours(&bench, &audit, restarted);
+    assert_eq!(asked.iter().filter(is_write).collect::<Vec<_>>(), [""; 0]);
+
+    // What the watches told is not read: only the Deployment is another one now.
+    patch(&bench.memcacheds(), CHART, json!({ "spec": { "replicaCount": 2 } })).await;
+    becomes(&bench.memcacheds(), CHART, "upgraded", |object| {
+        support::number(object, "/status/deployedRelease/version") == Some(2)
+    })
+    .await;
+    quiet(&audit).await;
+    let asked = ours(&bench, &audit, after);
+    let about_objects: Vec<&String> = asked
+        .iter()
+        .filter(|request| !request.contains("memcacheds") && !request.starts_with("watch "))
+        .collect();
+    let expected = [
+        "list secrets 200",
+        "create secrets 201",
+        "get deployments 200", // whose replicas may be an autoscaler's
+        "patch deployments 200",
+        "update secrets 200",
+        "update secrets 200",
+    ];
+    assert_eq!(about_objects, expected);
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use catamaran_localcluster::{LocalCluster, Request};
 use serde_json::{Value, json};
 use support::{
-    Bench, DEADLINE, Operator, becomes, condition, create, delete, eventually, number, patch, root,
-    vanishes,
+    Bench, DEADLINE, Operator, becomes, condition, create, delete, eventually, field, number,
+    patch, root, vanishes,
 };
 
 const SYSTEM: &str = "memcached-operator-system";
@@ -161,6 +161,14 @@ async fn everything_a_user_does(bench: &Bench) {
         number(d, "/spec/replicas") == Some(2)
     })
     .await;
+    // What keeps a pod from being ready is looked for at the pod, and among its events.
+    let never = json!({ "podAnnotations": { "fake.catamaran.test/never-ready": "true" } });
+    patch(&memcacheds, "full", json!({ "spec": never })).await;
+    becomes(&memcacheds, "full", "not ready because of a pod", |memcached| {
+        field(memcached, "Ready", "message").contains("container memcached runs and is not ready")
+    })
+    .await;
+    patch(&memcacheds, "full", json!({ "spec": { "podAnnotations": null } })).await;
     // An upgrade that drops objects.
     let less = json!({ "ingress": null, "httpRoute": null, "autoscaling": null });
     patch(&memcacheds, "full", json!({ "spec": less })).await;

@@ -82,6 +82,14 @@ impl Bench {
         Operator::start(command)
     }
 
+    /// Starts the operator for this namespace alone, with the watches.yaml of a folder.
+    pub fn operator_of(&self, folder: &tempfile::TempDir) -> Operator {
+        let mut command = Operator::command(self.cluster.kubeconfig());
+        command.arg("--watches-file").arg(folder.path().join("watches.yaml"));
+        command.env("WATCH_NAMESPACE", self.namespace.name());
+        Operator::start(command)
+    }
+
     /// The API of a kind, in this namespace.
     pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -181,6 +189,24 @@ impl Drop for Operator {
             eprintln!("--- log of the operator ---\n{}", self.log());
         }
     }
+}
+
+/// A chart whose values are its objects, and a watches.yaml that serves Memcacheds with it; `more` are
+/// further lines of its entry.
+pub fn mirror(more: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("mirror");
+    std::fs::create_dir_all(chart.join("templates")).unwrap();
+    let objects = "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
+    std::fs::write(chart.join("templates/objects.yaml"), objects).unwrap();
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: mirror\nversion: 1.0.0\n")
+        .unwrap();
+    let entry = format!(
+        "- group: cache.my.domain\n  version: v1alpha1\n  kind: Memcached\n  chart: {}\n{more}",
+        chart.display()
+    );
+    std::fs::write(folder.path().join("watches.yaml"), entry).unwrap();
+    folder
 }
 
 /// Waits until `look` finds what it looks for; what it says otherwise is told at the deadline.

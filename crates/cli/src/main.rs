@@ -1,5 +1,6 @@
 //! `catamaran`: the operator for people who only have charts, and the tools around it.
 
+mod actions;
 mod charts;
 mod context;
 mod dependency;
@@ -12,6 +13,9 @@ mod template;
 
 use std::process::ExitCode;
 
+use actions::{
+    HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
+};
 use anyhow::Result;
 use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
@@ -41,6 +45,15 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    Install(Box<InstallArgs>),
+    Upgrade(Box<UpgradeArgs>),
+    Rollback(RollbackArgs),
+    #[command(visible_aliases = ["del", "delete", "un"])]
+    Uninstall(UninstallArgs),
+    Test(TestArgs),
+    Status(StatusArgs),
+    #[command(visible_alias = "hist")]
+    History(HistoryArgs),
     Template(Box<TemplateArgs>),
     Lint(Box<LintArgs>),
     Show(Box<ShowArgs>),
@@ -63,6 +76,13 @@ A watches.yaml:
 fn main() -> Result<ExitCode> {
     match parse().command {
         Command::Run { options } => run(options),
+        Command::Install(args) => Ok(actions::install(&args)),
+        Command::Upgrade(args) => Ok(actions::upgrade(&args)),
+        Command::Rollback(args) => Ok(actions::rollback(&args)),
+        Command::Uninstall(args) => Ok(actions::uninstall(&args)),
+        Command::Test(args) => Ok(actions::test(&args)),
+        Command::Status(args) => Ok(actions::status(&args)),
+        Command::History(args) => Ok(actions::history(&args)),
         Command::Template(args) => Ok(template::run(&args)),
         Command::Lint(args) => Ok(lint::run(&args)),
         Command::Show(args) => Ok(show::run(&args)),
@@ -87,11 +107,25 @@ fn parse() -> Cli {
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
+/// The commands that take helm's flags in helm's manner.
+const HELMS: [&str; 9] = [
+    "install",
+    "upgrade",
+    "rollback",
+    "uninstall",
+    "test",
+    "status",
+    "history",
+    "template",
+    "lint",
+];
+
 /// The whole command line.
 fn command() -> clap::Command {
     let manners = charts::flags::with_helms_manners;
-    Cli::command()
-        .mut_subcommand("template", manners)
-        .mut_subcommand("lint", manners)
-        .mut_subcommand("show", |show| show.mut_subcommands(manners))
+    let mut command = Cli::command();
+    for name in HELMS {
+        command = command.mut_subcommand(name, manners);
+    }
+    command.mut_subcommand("show", |show| show.mut_subcommands(manners))
 }

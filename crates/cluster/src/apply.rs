@@ -8,6 +8,7 @@
 //! claim whose answer was lost would be sent again and meet its own work as a stranger's.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -19,6 +20,7 @@ use kube::core::{Request, Resource, Status};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use crate::fields::takeover::{taken_over, takeover_patch};
 use crate::redact;
 
 /// How long one request may take unless [`Applier::timeout`] says otherwise.
@@ -110,6 +112,8 @@ pub enum Deletion {
 pub struct Applier {
     client: Client,
     manager: String,
+    /// Under which names the same program once set fields by updates.
+    former: Arc<[String]>,
     validation: ValidationDirective,
     timeout: Duration,
 }
@@ -129,9 +133,18 @@ impl Applier {
         Self {
             client,
             manager: manager.into(),
+            former: Arc::default(),
             validation: ValidationDirective::Strict,
             timeout: DEFAULT_TIMEOUT,
         }
+    }
+
+    /// What these managers set by updates counts as applied by ours: an apply that meets such an
+    /// entry in `managedFields` moves it into ours, once, and removes what is not wanted any more.
+    #[must_use]
+    pub fn formerly(mut self, managers: &[&str]) -> Self {
+        self.former = managers.iter().map(|manager| (*manager).to_owned()).collect();
+        self
     }
 
     /// How the API server treats fields that it does not know.
@@ -168,8 +181,31 @@ impl Applier {
 
     /// Server-side apply with force: our manager owns every field of `object` afterwards. Creates
     /// the object where there is none.
+    ///
+    /// Three requests instead of one where fields have to be taken over, see [`Applier::formerly`].
     pub async fn apply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        let applied = self.patch(target, object, false).await?;
+        let Some(entries) = self.taken_over(&applied) else { return Ok(applied) };
+        let params =
+            PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
+        let patch = Patch::Merge(takeover_patch(&applied, &entries));
+        let request = path(target, "apply")?.patch(&target.name, &params, &patch);
+        self.send(target, "apply", request).await?;
         self.patch(target, object, false).await
+    }
+
+    /// As which field manager objects are applied.
+    pub fn manager(&self) -> &str {
+        &self.manager
+    }
+
+    /// Whether an apply will have to take fields over, see [`Applier::formerly`].
+    pub fn is_to_be_taken_over(&self, live: &Value) -> bool {
+        self.taken_over(live).is_some()
+    }
+
+    fn taken_over(&self, live: &Value) -> Option<Vec<Value>> {
+        taken_over(live, &self.manager, &self.former)
     }
 
     /// What [`Applier::apply`] would make of the object, without storing it.
@@ -220,15 +256,24 @@ impl Applier {
         namespace: &str,
         labels: &str,
     ) -> Result<Vec<Value>, ApplyError> {
+        self.find(resource, namespace, &ListParams::default().labels(labels)).await
+    }
+
+    /// The objects of a resource that `params` selects, from one namespace.
+    pub async fn find(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        params: &ListParams,
+    ) -> Result<Vec<Value>, ApplyError> {
+        let selected = params.label_selector.as_ref().or(params.field_selector.as_ref());
         let target = Target {
             resource: resource.clone(),
             namespace: Some(namespace.to_owned()),
-            name: labels.to_owned(),
+            name: selected.cloned().unwrap_or_default(),
         };
         check(&target, "list", namespace)?;
-        let params = ListParams::default().labels(labels);
-        let request =
-            Request::new(DynamicObject::url_path(resource, Some(namespace))).list(&params);
+        let request = Request::new(DynamicObject::url_path(resource, Some(namespace))).list(params);
         let mut list = self.send(&target, "list", request).await?;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),

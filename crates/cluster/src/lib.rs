@@ -5,6 +5,9 @@
 
 pub mod apply;
 pub mod conditions;
+pub mod culprit;
+pub mod drift;
+pub mod fields;
 pub mod mapper;
 pub mod observed;
 pub mod readiness;

@@ -1,12 +1,16 @@
 //! Whether an object does what it is there for.
 //!
 //! The rules are those of kstatus (which Helm 4 and Flux wait by): first what all kinds have in
-//! common (deletion, observedGeneration, the conditions Reconciling and Stalled), then the kind's
-//! own rule, and for kinds without one the condition Ready. An object without any such sign is
+//! common (deletion, observedGeneration, the conditions Reconciling and Stalled), then the rules that
+//! the object brings along ([`custom`]), or else its kind's own rule, and for kinds without one the condition Ready. An object without any such sign is
 //! ready once it is there. Pure: no clock, so what kstatus calls failed after some seconds (an
 //! unschedulable pod) is pending here, with its cause.
 
+mod custom;
+
 use serde_json::Value;
+
+use crate::culprit::pod;
 
 /// The answer, with the cause where it is not simply "yes".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,25 +71,11 @@ pub fn completion(object: &Value) -> Option<Completion> {
         ("batch", "Job") => Some(failure(job(object))),
         ("", "Pod") => Some(match text(object, "/status/phase") {
             "Succeeded" => Completion::Succeeded,
-            "Failed" => failure(exit_code(object).unwrap_or_else(|| pod(object))),
+            "Failed" => failure(of_pod(object)),
             _ => Completion::Running,
         }),
         _ => None,
     }
-}
-
-/// The container that failed its pod, and how.
-fn exit_code(pod: &Value) -> Option<Readiness> {
-    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-    let mut containers = statuses.iter().filter_map(|path| at(pod, path).as_array()).flatten();
-    let failure = |container: &Value| {
-        let code =
-            at(container, "/state/terminated/exitCode").as_i64().filter(|code| *code != 0)?;
-        let name = text(container, "/name");
-        let reason = or(text(container, "/state/terminated/reason"), "Error");
-        Some(failed(reason, &format!("container {name} ended with exit code {code}")))
-    };
-    containers.find_map(failure)
 }
 
 use Readiness::Ready;
@@ -99,14 +89,17 @@ pub fn assess(object: &Value) -> Readiness {
     if generic != Ready {
         return generic;
     }
+    if let Some(by_own_rules) = custom::assess(object) {
+        return by_own_rules;
+    }
     let api_version = text(object, "/apiVersion");
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     match (group, text(object, "/kind")) {
         ("apps", "Deployment") => deployment(object),
         ("apps", "StatefulSet") => stateful_set(object),
         ("apps", "DaemonSet") => daemon_set(object),
-        ("apps", "ReplicaSet") => replica_set(object),
-        ("", "Pod") => pod(object),
+        ("apps", "ReplicaSet") | ("", "ReplicationController") => replica_set(object),
+        ("", "Pod") => of_pod(object),
         ("", "PersistentVolumeClaim") => claim(object),
         ("", "Service") => service(object),
         ("batch", "Job") => job(object),
@@ -270,51 +263,16 @@ fn replica_set(object: &Value) -> Readiness {
     .map_or(Ready, |unfinished| unfinished)
 }
 
-fn pod(object: &Value) -> Readiness {
-    match text(object, "/status/phase") {
-        "Succeeded" => Ready,
-        "Failed" => failed(
-            or(text(object, "/status/reason"), "PodFailed"),
-            or(text(object, "/status/message"), "the pod failed"),
-        ),
-        phase => {
-            if condition(object, "Ready").is_some_and(|c| c.is("True")) {
-                return Ready;
-            }
-            if let Some(waiting) = waiting_container(object) {
-                return waiting;
-            }
-            let unschedulable = condition(object, "PodScheduled").filter(|c| c.is("False"));
-            unschedulable.map_or_else(
-                || pending("PodNotReady", &format!("the pod is {}", or(phase, "Pending"))),
-                |scheduled| scheduled.pending("Unschedulable"),
-            )
-        }
+fn of_pod(object: &Value) -> Readiness {
+    let phase = text(object, "/status/phase");
+    if phase == "Succeeded" || condition(object, "Ready").is_some_and(|c| c.is("True")) {
+        return Ready;
     }
-}
-
-/// A container that tells why it does not run; one in a crash loop fails the pod.
-fn waiting_container(pod: &Value) -> Option<Readiness> {
-    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
-    let containers = statuses.iter().filter_map(|path| at(pod, path).as_array()).flatten();
-    containers
-        .filter(|container| {
-            !matches!(
-                text(container, "/state/waiting/reason"),
-                "" | "PodInitializing" | "ContainerCreating"
-            )
-        })
-        .map(|container| {
-            let reason = text(container, "/state/waiting/reason");
-            let cause = or(text(container, "/state/waiting/message"), reason);
-            let message = format!("container {}: {cause}", text(container, "/name"));
-            if reason == "CrashLoopBackOff" {
-                failed(reason, &message)
-            } else {
-                pending(reason, &message)
-            }
-        })
-        .next()
+    match pod::cause(object) {
+        Some(cause) if cause.fatal || phase == "Failed" => failed(&cause.reason, &cause.message),
+        Some(cause) => pending(&cause.reason, &cause.message),
+        None => pending("PodNotReady", &format!("the pod is {}", or(phase, "Pending"))),
+    }
 }
 
 fn claim(object: &Value) -> Readiness {

@@ -136,6 +136,18 @@ pub enum Error {
         /// The most specific cause that can be seen.
         message: String,
     },
+    /// An object that was waited for has failed, or time was over before it was what it should be.
+    #[error("{object} is not {state}: {message} ({reason})")]
+    NotReady {
+        /// The object, as people write it.
+        object: String,
+        /// What it should be: `ready`, or `gone`.
+        state: &'static str,
+        /// One word for machines.
+        reason: String,
+        /// The most specific cause that can be seen.
+        message: String,
+    },
     /// A definition of `crds/` cannot be created. Nothing of the release was written.
     #[error(
         "cannot install {source_file} of the chart: {source}; where the right is missing, allow get, \
@@ -182,9 +194,19 @@ pub struct Waiting {
     pub message: String,
     /// When the waiting ends in a failure, if it does.
     pub at_most: Option<Duration>,
+    /// The state of the object that this was said of, as [`crate::Driver::glance`] tells it, if it
+    /// was there.
+    pub seen: Option<String>,
 }
 
 impl Error {
+    /// That an object belongs to somebody else, in Helm's words.
+    pub(crate) fn ownership(id: &ObjectId, problems: String) -> Self {
+        let namespace = id.namespace.as_deref().unwrap_or_default();
+        let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
+        Self::Ownership { object, problems }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -36,7 +36,10 @@ pub mod objects;
 pub mod plan;
 pub mod record;
 
-pub use drive::{Applied, AppliedObject, Done, Driver, Kept, Tested, Uninstalled, WhyKept};
+pub use drive::{
+    Applied, AppliedObject, Cascade, Done, Driver, Force, Found, Kept, Knowledge, Tested,
+    Uninstalled, Wait, Ways, WhyKept,
+};
 pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};
 pub use plan::hooks::{Event, Why};

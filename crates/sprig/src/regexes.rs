@@ -228,7 +228,8 @@ fn replace(ctx: &mut Ctx, args: &[Value], groups: bool, panics: bool) -> Outcome
             out.extend_from_slice(by);
         }
         last = all.end();
-        ctx.meter.charge_steps(8 + by.len() as u64 * count / 4)?;
+        // As many groups as it has characters may be looked up, by parsed numbers or by name.
+        ctx.meter.charge_steps(8 + by.len() as u64 * (4 + count) / 4)?;
         if out.len() > limit {
             return ctx.meter.exhausted();
         }
@@ -318,9 +319,10 @@ fn expand(
 fn group_name(rest: &[u8]) -> Option<(&str, &[u8])> {
     let braced = rest.strip_prefix(b"{");
     let body = braced.unwrap_or(rest);
-    let text = std::str::from_utf8(body)
-        .or_else(|error| std::str::from_utf8(body.get(..error.valid_up_to()).unwrap_or_default()))
-        .ok()?;
+    // No further than where it ends at the latest: there may be as many `$` as characters.
+    let in_name = |byte: &u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || *byte == b'_';
+    let longest = body.iter().take_while(|byte| in_name(byte)).count();
+    let text = body.get(..longest)?.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = text.get(..end).filter(|name| !name.is_empty())?;
     let after = body.get(end..)?;

@@ -79,8 +79,8 @@ fn from_yaml(ctx: &mut Ctx, text: &Str) -> Result<Value, String> {
     let Some(text) = text.as_str() else {
         return Err("error converting YAML to JSON: yaml: invalid leading UTF-8 octet".into());
     };
-    // Reading looks at every character several times.
-    if ctx.meter.charge_steps(text.len() as u64 * 2).is_err() {
+    // Reading looks at every character several times, and sets out anew for each text.
+    if ctx.meter.charge_steps(text.len() as u64 * 4 + 200).is_err() {
         // Whoever made it looks at the budget next.
         return Err("exceeded the limit of steps".into());
     }

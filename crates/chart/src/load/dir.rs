@@ -29,7 +29,7 @@ pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, L
 /// The largest `.helmignore`: every line is held against every file.
 const MAX_IGNORE_BYTES: u64 = 256 << 10;
 /// Bytes of patterns that are held against names, of all files together.
-const MAX_IGNORE_WORK: u64 = 500 << 20;
+const MAX_IGNORE_WORK: u64 = 250 << 20;
 
 /// A regular file; anything else could have no end.
 fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {

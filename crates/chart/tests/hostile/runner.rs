@@ -34,7 +34,7 @@ pub fn run(case: &Case) -> Result<(), String> {
     let (said, extra) = (&report.said, report.peak - base.peak);
     if std::env::var_os("HOSTILE_VERBOSE").is_some() {
         let shown: String = said.chars().take(150).collect();
-        eprintln!("{:>7} KiB {:>6} ms  {}: {shown}", extra, report.took.as_millis(), case.name);
+        eprintln!("{extra:>7} KiB {:>6} ms  {}: {shown}", report.processor, case.name);
     }
     let right = match &case.end {
         End::Error(text) => said.starts_with("error ") && said.contains(text),
@@ -108,7 +108,8 @@ struct Report {
     said: String,
     /// The most memory it ever had, in KiB.
     peak: i64,
-    took: Duration,
+    /// The time of a processor that it took, in milliseconds.
+    processor: i64,
 }
 
 fn render_apart(chart: &Path) -> Report {
@@ -138,12 +139,12 @@ fn render_apart(chart: &Path) -> Report {
     // Does nothing to a child that has ended.
     let _ = child.kill();
     let _ = child.wait();
-    let took = start.elapsed();
     let text = reader.join().unwrap().unwrap_or_default();
     let line = |mark: &str| text.lines().find_map(|line| Some(line.split_once(mark)?.1.to_owned()));
     let said = line("HOSTILE said ").unwrap_or_default();
-    let peak = line("HOSTILE peak ").and_then(|peak| peak.parse().ok()).unwrap_or_default();
-    Report { ended: ended && !said.is_empty(), said, peak, took }
+    let number = |mark| line(mark).and_then(|number| number.parse().ok()).unwrap_or_default();
+    let (peak, processor) = (number("HOSTILE peak "), number("HOSTILE processor "));
+    Report { ended: ended && !said.is_empty(), said, peak, processor }
 }
 
 /// Renders the chart it is told, and tells how that went.
@@ -153,9 +154,14 @@ pub fn child() {
     let said: String = said.chars().take(4000).collect();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    // Of the user and of the kernel, in hundredths of a second; the name before them ends with `)`.
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit(") ").next().unwrap().split(' ').skip(11).take(2);
+    let processor: i64 = fields.map(|ticks| ticks.parse::<i64>().unwrap() * 10).sum();
     let mut report = String::new();
     writeln!(report, "\nHOSTILE said {said}").unwrap();
     writeln!(report, "HOSTILE peak {}", peak.trim().trim_end_matches(" kB")).unwrap();
+    writeln!(report, "HOSTILE processor {processor}").unwrap();
     print!("{report}");
 }
 

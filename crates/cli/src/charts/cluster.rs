@@ -9,6 +9,7 @@ use catamaran_chart::{
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::{Mapper, MapperError};
 use catamaran_operator::lookup;
+use catamaran_release::Driver;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
@@ -20,10 +21,11 @@ use super::flags::ClusterArgs;
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
 const LOOKUP_ROUNDS: usize = 32;
 
-/// The cluster that the flags name. It is only read.
+/// The cluster that the flags name.
 pub(crate) struct Cluster {
     /// What the client's connections live on.
     runtime: Runtime,
+    client: Client,
     mapper: Mapper,
     reader: Applier,
 }
@@ -32,12 +34,26 @@ impl Cluster {
     pub(crate) fn connect(args: &ClusterArgs) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let client = runtime.block_on(client(args))?;
-        let (mapper, reader) = (Mapper::new(client.clone()), Applier::new(client, "helm"));
-        Ok(Self { runtime, mapper, reader })
+        let mapper = Mapper::new(client.clone());
+        let reader = Applier::new(client.clone(), "helm");
+        Ok(Self { runtime, client, mapper, reader })
+    }
+
+    /// What reads and writes releases there.
+    pub(crate) fn driver(&self) -> Driver {
+        Driver::new(self.client.clone(), self.mapper.clone())
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn mapper(&self) -> &Mapper {
+        &self.mapper
     }
 
     /// Waits for an answer of the cluster.
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+    pub(crate) fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
         self.runtime.block_on(answer)
     }
 
@@ -130,6 +146,8 @@ async fn client(args: &ClusterArgs) -> Result<Client> {
     if let Some(server) = &args.kube_apiserver {
         config.cluster_url = server.parse().map_err(|error| unreachable(&error))?;
     }
+    // What a request was to do is tried again by who knows whether it was done.
+    config.default_retry = false;
     if args.kube_insecure_skip_tls_verify {
         config.accept_invalid_certs = true;
     }

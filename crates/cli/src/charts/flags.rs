@@ -131,6 +131,7 @@ fn switch(arg: Arg) -> Arg {
     arg.action(ArgAction::Set)
         .num_args(0..=1)
         .require_equals(true)
+        .value_name("BOOL")
         .default_missing_value("true")
         .default_value("false")
         .hide_default_value(true)

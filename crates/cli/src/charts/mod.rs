@@ -1,7 +1,9 @@
 //! What the commands on charts have in common: flags, places, values, how they end.
 
 pub(crate) mod cluster;
+mod faults;
 pub(crate) mod flags;
+mod names;
 mod place;
 mod usage;
 mod values;
@@ -14,6 +16,8 @@ use catamaran_chart::{KubeVersion, Profile};
 
 use crate::explain::Explained;
 
+pub(crate) use faults::{deprecated, failed, push, warn};
+pub(crate) use names::{check_name, made_name};
 pub(crate) use place::load;
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;

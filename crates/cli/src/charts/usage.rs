@@ -3,7 +3,23 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The commands that helm has too.
-const HELMS: [&str; 4] = ["template", "lint", "show", "inspect"];
+const HELMS: [&str; 15] = [
+    "template",
+    "lint",
+    "show",
+    "inspect",
+    "install",
+    "upgrade",
+    "rollback",
+    "uninstall",
+    "del",
+    "delete",
+    "un",
+    "test",
+    "status",
+    "history",
+    "hist",
+];
 
 /// Prints what is wrong and ends the process: as helm does with code 1 for the commands that helm
 /// has, as clap does with code 2 for the others. Also prints help.
@@ -51,6 +67,10 @@ fn text(error: &clap::Error) -> Option<String> {
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let why = std::error::Error::source(error)
                 .map_or_else(|| "no such value".to_owned(), ToString::to_string);
+            let flag = match flag {
+                "--output" => "-o, --output",
+                flag => flag,
+            };
             Some(format!("invalid argument {value:?} for \"{flag}\" flag: {why}"))
         }
         _ => None,

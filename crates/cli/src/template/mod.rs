@@ -9,10 +9,9 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::render::standalone_with_environment;
 use catamaran_chart::{
     Capabilities, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
-    RenderInput, Rendered, fresh_seed,
+    RenderInput, fresh_seed,
 };
 
 pub(crate) use args::TemplateArgs;
@@ -51,11 +50,11 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     };
     let chart = compiled.map_err(|error| anyhow!(error.text(profile)))?.with_post_renderers(steps);
     if chart.metadata().deprecated {
-        eprintln!("{}", deprecated(profile));
+        eprintln!("{}", charts::deprecated(profile));
     }
     let connect = || Cluster::connect(&args.global.cluster);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
-    check_name(&name, profile)?;
+    charts::check_name(&name, profile)?;
     let namespace = args.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
     let capabilities = match &cluster {
@@ -76,12 +75,12 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => {
-            let text = failed(args, &error, out)?;
+            let text = charts::failed(&args.global, profile, &error, out)?;
             let style = Style::of(&args.global);
             return Err(style.explain(text, &error, chart.chart(), &args.values));
         }
     };
-    warn(&rendered);
+    charts::warn(&rendered);
     if let Some(cluster) = cluster.as_ref().filter(|_| asks.abilities) {
         if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
             eprintln!(
@@ -94,20 +93,6 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     // The process ends: what it holds need not be given back piece by piece.
     std::mem::forget((chart, rendered));
     printed
-}
-
-fn deprecated(profile: Profile) -> &'static str {
-    match profile {
-        Profile::Helm318 => "WARNING: This chart is deprecated",
-        Profile::Helm43 => "level=WARN msg=\"this chart is deprecated\"",
-    }
-}
-
-/// What Helm would log.
-fn warn(rendered: &Rendered) {
-    for warning in &rendered.warnings {
-        eprintln!("{warning}");
-    }
 }
 
 fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabilities {
@@ -182,7 +167,9 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
             }
             Ok((name.clone(), chart.clone()))
         }
-        [chart] => Ok((template.map_or(Ok("release-name".to_owned()), made_name)?, chart.clone())),
+        [chart] => {
+            Ok((template.map_or(Ok("release-name".to_owned()), charts::made_name)?, chart.clone()))
+        }
         [_, _, more @ ..] => {
             bail!("expected at most two arguments, unexpected arguments: {}", more.join(", "))
         }
@@ -190,59 +177,8 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
     }
 }
 
-/// Runs `--name-template`.
-fn made_name(text: &str) -> Result<String> {
-    Ok(standalone_with_environment("name-template", text, SystemTime::now(), fresh_seed())?)
-}
-
 fn compile(args: &TemplateArgs, path: &Path) -> Result<Result<CompiledChart, RenderError>> {
     let chart = charts::load(path, args.helm.profile)?;
     let chart = if args.skip_schema_validation { chart.without_schemas() } else { chart };
     Ok(chart.compile())
-}
-
-/// Names that Kubernetes takes as a label: dotted lower-case words, 53 characters in all.
-fn check_name(name: &str, profile: Profile) -> Result<()> {
-    let is_word = |word: &str| {
-        let edge =
-            |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        edge(word.chars().next())
-            && edge(word.chars().last())
-            && word.chars().all(|c| c == '-' || edge(Some(c)))
-    };
-    if name.len() <= 53 && name.split('.').all(is_word) {
-        return Ok(());
-    }
-    let before = match profile {
-        Profile::Helm318 => "",
-        Profile::Helm43 => "release name check failed: ",
-    };
-    bail!(
-        "{before}release name {name:?}: invalid release name, must match regex ^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ and the length must not be longer than 53"
-    )
-}
-
-/// The text of a rendering's error. Once there is a release Helm adds a hint, or, with `--debug`,
-/// prints what it has.
-fn failed(args: &TemplateArgs, error: &RenderError, out: &mut impl io::Write) -> Result<String> {
-    let text = error.text(args.helm.profile);
-    let has_release = !matches!(
-        error,
-        RenderError::Values(_)
-            | RenderError::Schema(_)
-            | RenderError::ApiVersion(_)
-            | RenderError::Unsupported { .. }
-    );
-    if !has_release {
-        return Ok(text);
-    }
-    if !args.global.is_debug() {
-        return Ok(format!("{text}\n\nUse --debug flag to render out invalid YAML"));
-    }
-    let raw = match error {
-        RenderError::Manifest(error) => output::raw(&error.rendered),
-        _ => String::new(),
-    };
-    writeln!(out, "{}", raw.trim())?;
-    Ok(text)
 }

@@ -1,6 +1,5 @@
 //! What is printed or written of a rendering.
 
-use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use catamaran_chart::manifest::{path_matches, split};
 use catamaran_chart::{Hook, Rendered, go_io_error};
 
 use super::args::TemplateArgs;
+use crate::charts::push;
 
 /// Byte for byte what `helm template` prints.
 pub(super) fn print(
@@ -48,21 +48,6 @@ fn hooks<'r>(args: &TemplateArgs, rendered: &'r Rendered) -> impl Iterator<Item 
     let (none, no_tests) = (args.no_hooks, args.skip_tests);
     let is_test = |hook: &Hook| hook.events.iter().any(|event| event == "test");
     rendered.hooks.iter().filter(move |hook| !(none || no_tests && is_test(hook)))
-}
-
-fn push(text: &mut String, source: &str, content: &str) {
-    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
-        text.push_str(part);
-    }
-}
-
-/// Rendered files as they are, for who looks for what is wrong in them. Helm's order is random.
-pub(super) fn raw(files: &BTreeMap<String, String>) -> String {
-    let mut text = String::new();
-    for (name, content) in files.iter().filter(|(_, content)| !content.trim().is_empty()) {
-        push(&mut text, name, content);
-    }
-    text
 }
 
 /// The documents whose template is asked for, pattern after pattern.

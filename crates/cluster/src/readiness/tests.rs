@@ -303,7 +303,7 @@ fn only_jobs_and_pods_come_to_an_end() {
         json!({"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "OOMKilled"}}});
     assert_eq!(
         of("v1", "Pod", json!({"phase": "Failed", "containerStatuses": [container]})),
-        "OOMKilled: container c ended with exit code 3"
+        "OOMKilled: container c was killed for using more memory than its limit (exit code 3)"
     );
     assert_eq!(of("v1", "ConfigMap", json!({})), "never");
     assert_eq!(of("other.dev/v1", "Job", json!({})), "never");

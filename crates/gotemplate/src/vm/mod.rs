@@ -236,6 +236,12 @@ impl<'a> Machine<'a> {
             // Nobody may catch a used-up budget; and each level around an endless error would copy
             // all of it once more.
             if error.kind().is_budget() || error.text_len() > MAX_ERROR_TEXT {
+                // But which file it was that ran a text shows.
+                if self.is_text(Some(&frame.template)) && !self.is_text(self.template_at_top()) {
+                    let outer = FuncError::wrap("", error);
+                    let outer = self.calling(capture.name, capture.cmd, outer);
+                    error = self.locate(outer);
+                }
                 continue;
             }
             match self.resume(&capture, Err(error)) {
@@ -244,6 +250,16 @@ impl<'a> Machine<'a> {
             }
         }
         Err(error)
+    }
+
+    fn template_at_top(&self) -> Option<&Arc<Template>> {
+        self.frames.last().map(|frame| &frame.template)
+    }
+
+    /// Whether a template comes from a text that was made while rendering: it bears a name that none
+    /// of the set has.
+    fn is_text(&self, template: Option<&Arc<Template>>) -> bool {
+        template.is_some_and(|template| self.set.get(&template.source.name).is_none())
     }
 
     /// An error with the place where the topmost frame is.

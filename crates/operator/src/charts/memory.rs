@@ -37,7 +37,13 @@ pub(super) struct Remembered {
 #[derive(Debug)]
 pub(super) struct Left {
     pub id: ObjectId,
+    gvk: GroupVersionKind,
+    uid: String,
+    /// The hash of what was wanted of it.
+    wanted: u64,
     expected: Expected,
+    /// Since when it has not been ready.
+    unready: Option<Instant>,
     cache: Option<Arc<Cache<Dependent>>>,
 }
 
@@ -51,12 +57,23 @@ pub(super) struct Findings {
     pub again: Option<Duration>,
     /// Whether there are objects that no watch tells of: nobody asked for it, or the rights are missing.
     pub blind: bool,
-    /// Objects that do not do their work (yet), and why.
-    pub not_ready: Vec<(ObjectId, Readiness)>,
+    /// Objects that do not do their work (yet).
+    pub not_ready: Vec<NotReady>,
+}
+
+/// An object that does not do its work (yet).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NotReady {
+    pub id: ObjectId,
+    pub gvk: GroupVersionKind,
+    /// Why.
+    pub readiness: Readiness,
+    /// For how long it has been so.
+    pub lasts: Duration,
 }
 
 impl Findings {
-    fn look_again(&mut self, after: Duration) {
+    pub fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |sooner| sooner.min(after)));
     }
 }
@@ -87,7 +104,11 @@ impl Memory {
         applied: &Applied,
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
     ) {
-        let left = applied.objects.iter().filter_map(|object| Left::new(object, &cache)).collect();
+        let before = self.releases.remove(key);
+        let known = before.into_iter().flat_map(|release| release.objects);
+        let known = known.filter(|left| applied.known.contains(&left.id));
+        let fresh = applied.objects.iter().filter_map(|object| Left::new(object, &cache));
+        let left = fresh.chain(known).collect();
         let remembered = Remembered {
             uid: resource.metadata.uid.clone(),
             generation: resource.metadata.generation,
@@ -116,40 +137,56 @@ impl Remembered {
     pub fn look(&mut self, now: Instant) -> Findings {
         let mut findings = Findings::default();
         for object in &mut self.objects {
-            let cached = object.cached();
-            let observed = cached.as_deref().map(|dependent| &dependent.observed);
-            let listed_at = object.cache.as_ref().and_then(|cache| cache.listed_at(&object.key()));
             if object.is_blind(now) {
                 findings.blind = true;
-            } else if !object.cache.as_ref().is_some_and(|cache| cache.is_synced()) {
-                findings.look_again(CATCH_UP);
             } else {
-                match object.expected.compare(observed, listed_at, now) {
+                match object.verdict(now) {
                     Verdict::Drifted | Verdict::Gone => findings.drifted.push(object.id.clone()),
                     Verdict::Behind => findings.look_again(CATCH_UP),
                     Verdict::Rest(pause) => findings.look_again(pause),
                     Verdict::Same => {}
                 }
             }
-            let readiness = object.expected.readiness(observed);
-            if *readiness != Readiness::Ready {
-                findings.not_ready.push((object.id.clone(), readiness.clone()));
+            let cached = object.cached();
+            let observed = cached.as_deref().map(|dependent| &dependent.observed);
+            let readiness = object.expected.readiness(observed).clone();
+            if readiness == Readiness::Ready {
+                object.unready = None;
+            } else {
+                let since = *object.unready.get_or_insert(now);
+                let lasts = now.saturating_duration_since(since);
+                let (id, gvk) = (object.id.clone(), object.gvk.clone());
+                findings.not_ready.push(NotReady { id, gvk, readiness, lasts });
             }
         }
         findings
     }
 
-    /// Takes in objects that were applied again.
+    /// The objects that nobody touched since they were left, each with its uid and the hash of what was
+    /// wanted of it then.
+    pub fn untouched(&mut self, now: Instant) -> HashMap<ObjectId, (u64, String)> {
+        let untouched = self.objects.iter_mut().filter_map(|left| {
+            let told = (left.id.clone(), (left.wanted, left.uid.clone()));
+            (left.verdict(now) == Verdict::Same).then_some(told)
+        });
+        untouched.collect()
+    }
+
+    /// Takes in objects that were looked at, or applied again.
     pub fn repaired(
         &mut self,
         applied: &[AppliedObject],
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
     ) {
-        for left in applied.iter().filter_map(|object| Left::new(object, &cache)) {
+        for object in applied {
+            let Some(mut left) = Left::new(object, &cache) else { continue };
             match self.objects.iter_mut().find(|known| known.id == left.id) {
                 Some(known) => {
-                    let expected = left.expected.repaired(&known.expected);
-                    *known = Left { expected, ..left };
+                    left.unready = known.unready;
+                    if object.found.is_drift() {
+                        left.expected = left.expected.repaired(&known.expected);
+                    }
+                    *known = left;
                 }
                 None => self.objects.push(left),
             }
@@ -164,7 +201,26 @@ impl Left {
     ) -> Option<Self> {
         let live: DynamicObject = serde_json::from_value(applied.live.clone()).ok()?;
         let expected = Expected::of(&applied.gvk.group, &applied.gvk.kind, &live);
-        Some(Self { id: applied.id.clone(), expected, cache: cache(&applied.gvk) })
+        Some(Self {
+            id: applied.id.clone(),
+            gvk: applied.gvk.clone(),
+            uid: applied.uid.clone(),
+            wanted: applied.wanted,
+            expected,
+            unready: None,
+            cache: cache(&applied.gvk),
+        })
+    }
+
+    /// What the cache says of the object.
+    fn verdict(&mut self, now: Instant) -> Verdict {
+        let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_synced()) else {
+            return Verdict::Behind;
+        };
+        let listed_at = cache.listed_at(&self.key());
+        let cached = self.cached();
+        let observed = cached.as_deref().map(|dependent| &dependent.observed);
+        self.expected.compare(observed, listed_at, now)
     }
 
     /// Whether no watch tells of the object: nobody asked for one, or it cannot start.

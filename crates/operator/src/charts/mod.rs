@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod culprit;
 mod finalizer;
 pub mod lookup;
 mod memory;
@@ -49,7 +50,8 @@ impl ChartController {
         Self {
             gvk: watch.gvk.clone(),
             chart,
-            driver: Driver::new(hub.client.clone(), hub.mapper.clone()),
+            driver: Driver::new(hub.client.clone(), hub.mapper.clone())
+                .ignoring(watch.ignored.clone()),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),

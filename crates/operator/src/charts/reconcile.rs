@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::conditions::reasons;
+use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
-    Action, Applied, Desired, Done, Error as ReleaseError, History, ObjectId, Owner, Status,
+    Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
     Waiting, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -16,7 +17,7 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
-use super::{ChartController, finalizer, render};
+use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
@@ -106,7 +107,8 @@ impl ChartController {
             report::deployed(&mut work.draft, &applied.history, &applied.release, notes);
             self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
         }
-        let findings = self.look(work.key);
+        let mut findings = self.look(work.key);
+        self.name_culprit(&mut findings).await;
         report::readiness(&mut work.draft, &findings.not_ready);
         let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
         Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
@@ -158,10 +160,10 @@ impl ChartController {
                     return self.keep(&history, &desired, work).await;
                 }
                 let rendered = self.rendered(work, &next, draw).await?;
-                self.apply(&history, &self.desired(work, &rendered, &next)).await
+                self.apply(&history, &self.desired(work, &rendered, &next), work).await
             }
             Action::Install | Action::Upgrade | Action::Resume => {
-                self.apply(&history, &desired).await
+                self.apply(&history, &desired, work).await
             }
         }
     }
@@ -175,13 +177,12 @@ impl ChartController {
         })
     }
 
-    /// Nobody knows what happened to the objects while nobody watched: applies them once more, which
-    /// writes nothing where nothing differs.
+    /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
+    /// what is not as it shall be.
     async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
-        let applied = self.driver.repair(history, Some(&work.owner), &[]).await;
-        let mut applied =
-            applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
-        applied.done = Done::Unchanged;
+        let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
+        let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+        tell_drift(&applied);
         Ok(applied)
     }
 
@@ -195,7 +196,7 @@ impl ChartController {
         if history.interrupted().is_none() {
             return self.reapply(history, work).await;
         }
-        let resumed = self.driver.resume(history, desired).await;
+        let resumed = self.knowing(work.key).resume(history, desired).await;
         resumed.map_err(|error| self.release_failed(history, error))
     }
 
@@ -222,9 +223,24 @@ impl ChartController {
         Ok(again.template_text() != rendered.template_text())
     }
 
-    async fn apply(&self, history: &History, desired: &Desired<'_>) -> Result<Applied, Stop> {
-        let applied = self.driver.apply(history, desired).await;
+    async fn apply(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
+        let applied = self.knowing(work.key).apply(history, desired).await;
         applied.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// A driver that leaves out what the watches show to be as it was left.
+    fn knowing(&self, key: &Key) -> Driver {
+        let untouched = self.memory().get_mut(key).map(|known| known.untouched(Instant::now()));
+        let Some(untouched) = untouched else { return self.driver.clone() };
+        self.driver.clone().knowing(Arc::new(move |id, hash| {
+            let (_, uid) = untouched.get(id).filter(|(wanted, _)| *wanted == hash)?;
+            Some(uid.clone())
+        }))
     }
 
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
@@ -238,10 +254,8 @@ impl ChartController {
         }
         let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
-        for id in drifted {
-            tracing::info!(object = %id, "Repaired drift");
-        }
-        report::log(Done::Repaired, &applied.release);
+        tell_drift(&applied);
+        report::log(applied.done, &applied.release);
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
@@ -355,7 +369,13 @@ impl ChartController {
             Why::Pause => at_most,
             Why::End if waiting.object.namespace.is_some() => {
                 let watched = self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
-                if watched { at_most } else { SOON }
+                // The watch tells of its end; that its pod cannot start, only looking does.
+                let asked = is_worth_asking(&waiting.gvk.group, &waiting.gvk.kind);
+                match (watched, asked) {
+                    (false, _) => SOON,
+                    (true, true) => at_most.min(culprit::OFTEN),
+                    (true, false) => at_most,
+                }
             }
             // It may carry no label of ours; and definitions have none.
             Why::Gone | Why::End => SOON,
@@ -404,6 +424,13 @@ async fn conclude(
         }
         Ok(Written::Unchanged | Written::Gone) => follows,
         Err(error) => Err(Failure::Transient(format!("cannot write the status: {error}"))),
+    }
+}
+
+/// Says which fields were put back.
+fn tell_drift(applied: &Applied) {
+    for object in applied.objects.iter().filter(|object| object.found.is_drift()) {
+        tracing::info!(object = %object.id, drift = %object.found, "Repaired drift");
     }
 }
 

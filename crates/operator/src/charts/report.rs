@@ -2,9 +2,10 @@
 
 use catamaran_cluster::conditions::{Condition, reasons, types};
 use catamaran_cluster::readiness::Readiness;
-use catamaran_release::{Done, History, ObjectId, Release};
+use catamaran_release::{Done, History, Release};
 use serde_json::json;
 
+use super::memory::NotReady;
 use crate::manager::status::Draft;
 
 /// The longest message: NOTES.txt may be long, and a resource is read often.
@@ -43,23 +44,20 @@ pub(super) fn deployed(draft: &mut Draft, history: &History, release: &Release, 
 }
 
 /// The release's objects as the watches tell them.
-pub(super) fn readiness(draft: &mut Draft, not_ready: &[(ObjectId, Readiness)]) {
-    let (reason, message) = match not_ready {
-        [] => {
-            let all = "all objects of the release are ready";
-            draft.condition(Condition::new(types::READY, true, "Ready", all));
-            return;
-        }
-        [
-            (id, Readiness::Pending { reason, message } | Readiness::Failed { reason, message }),
-            rest @ ..,
-        ] => {
-            let more =
-                if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-            (reason.clone(), format!("{} {}: {message}{more}", id.kind, id.name))
-        }
-        [(id, Readiness::Ready), ..] => ("Pending".to_owned(), format!("{} {}", id.kind, id.name)),
+pub(super) fn readiness(draft: &mut Draft, not_ready: &[NotReady]) {
+    let Some((worst, rest)) = not_ready.split_first() else {
+        let all = "all objects of the release are ready";
+        draft.condition(Condition::new(types::READY, true, "Ready", all));
+        return;
     };
+    let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+    let (reason, told) = match &worst.readiness {
+        Readiness::Pending { reason, message } | Readiness::Failed { reason, message } => {
+            (reason.as_str(), message.as_str())
+        }
+        Readiness::Ready => ("Pending", ""),
+    };
+    let message = format!("{} {}: {told}{more}", worst.id.kind, worst.id.name);
     draft.condition(Condition::new(types::READY, false, reason, cut(&message)));
 }
 

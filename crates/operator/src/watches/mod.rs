@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_chart::{Chart, CompiledChart, Profile};
+use catamaran_cluster::drift::IgnoreRule;
 use kube::core::{GroupVersionKind, Selector};
 use serde_saphyr::Spanned;
 
 use crate::options::duration;
 pub use overrides::{OverrideTypes, Overrides};
-use raw::RawWatch;
+use raw::{RawIgnore, RawWatch};
 
 /// What one entry of watches.yaml means.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct Watch {
     pub watch_dependent_resources: bool,
     /// What wins over the spec.
     pub overrides: Overrides,
+    /// What is left to others of a release's objects.
+    pub ignored: Vec<IgnoreRule>,
 }
 
 impl Watch {
@@ -51,6 +54,7 @@ impl Watch {
             max_concurrent_reconciles: None,
             watch_dependent_resources: true,
             overrides: Overrides::default(),
+            ignored: Vec::new(),
         }
     }
 }
@@ -209,8 +213,12 @@ impl Loader<'_> {
         let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
         let selector = note(&mut wrong, raw.selector.map(selector).transpose());
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
-        match (hull, selector, period, overrides) {
-            (Some(hull), Some(selector), Some(period), Some(overrides)) if wrong.is_empty() => {
+        let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
+        let ignored = note(&mut wrong, rules);
+        match (hull, selector, period, overrides, ignored) {
+            (Some(hull), Some(selector), Some(period), Some(overrides), Some(ignored))
+                if wrong.is_empty() =>
+            {
                 Ok(Watch {
                     gvk,
                     hull,
@@ -219,6 +227,7 @@ impl Loader<'_> {
                     max_concurrent_reconciles: raw.max_concurrent_reconciles,
                     watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
                     overrides,
+                    ignored,
                 })
             }
             _ => Err(wrong),
@@ -299,6 +308,19 @@ fn selector(
     let selector =
         Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))?;
     Ok(Some(selector.to_string()).filter(|selector| !selector.is_empty()))
+}
+
+fn ignore(raw: RawIgnore) -> Result<IgnoreRule, String> {
+    let selector = raw.selector.map(Selector::try_from).transpose();
+    let selector = selector.map_err(|error| format!("invalid ignoreDrift: selector: {error}"))?;
+    if raw.paths.is_empty() {
+        return Err("invalid ignoreDrift: a rule needs paths, such as [/spec/replicas]".to_owned());
+    }
+    if let Some(path) = raw.paths.iter().find(|path| !path.is_empty() && !path.starts_with('/')) {
+        return Err(format!("invalid ignoreDrift: {path:?} is no JSON pointer: it begins with /"));
+    }
+    let (group, kind, name) = (raw.group, raw.kind, raw.name);
+    Ok(IgnoreRule { group, kind, name, selector: selector.unwrap_or_default(), paths: raw.paths })
 }
 
 #[cfg(test)]

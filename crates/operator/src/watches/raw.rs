@@ -20,10 +20,22 @@ pub(super) struct RawWatch {
     pub selector: Option<LabelSelector>,
     pub reconcile_period: Option<String>,
     pub max_concurrent_reconciles: Option<usize>,
+    pub ignore_drift: Option<Vec<RawIgnore>>,
     /// Read so that old files load; rendering here needs no dry run.
     #[serde(rename = "dryRunOption")]
     pub _dry_run_option: Option<Value>,
     /// Everything else: told, not refused, as the Go operators ignore it.
     #[serde(flatten)]
     pub unknown: BTreeMap<String, Value>,
+}
+
+/// A rule of `ignoreDrift`, as typed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct RawIgnore {
+    pub group: Option<String>,
+    pub kind: Option<String>,
+    pub name: Option<String>,
+    pub selector: Option<LabelSelector>,
+    pub paths: Vec<String>,
 }

@@ -66,6 +66,14 @@ fn every_mistake_is_told_with_its_file_and_line() {
             "FILE:2: invalid GVK: g.io/v1, Kind=: kind must not be empty",
         ),
         (
+            "- version: v1\n  kind: A\n  chart: chart\n  ignoreDrift: [{kind: Deployment}]\n",
+            "FILE:1: invalid ignoreDrift: a rule needs paths, such as [/spec/replicas]",
+        ),
+        (
+            "- version: v1\n  kind: A\n  chart: chart\n  ignoreDrift: [{paths: [spec.replicas]}]\n",
+            "FILE:1: invalid ignoreDrift: \"spec.replicas\" is no JSON pointer: it begins with /",
+        ),
+        (
             "- version: v1\n  kind: A\n  reconciler: Nobody\n",
             "FILE:1: unknown reconciler \"Nobody\": main.rs registers Backups, Restores",
         ),

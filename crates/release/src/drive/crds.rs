@@ -84,6 +84,7 @@ impl Driver {
             reason,
             message,
             at_most: None,
+            seen: None,
         })))
     }
 

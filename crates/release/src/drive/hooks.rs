@@ -8,9 +8,11 @@ use kube::api::PropagationPolicy;
 use serde_json::Value;
 
 use super::Driver;
+use super::wait::state_of;
 use crate::error::{Error, Waiting};
 use crate::objects::{
-    ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, parse_manifest,
+    ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, make_applicable,
+    parse_manifest,
 };
 use crate::plan::hooks::{
     Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, pause, seen,
@@ -21,6 +23,9 @@ use crate::record::{Hook, Release};
 
 /// How often one call may find that an object changed between looking and acting.
 const ROUNDS: usize = 5;
+
+/// A hook that is not done after this time is asked why.
+const GRACE: Duration = Duration::from_secs(2);
 
 impl Driver {
     /// Runs what is left of the hooks of an event, for a revision whose record is in the cluster.
@@ -33,6 +38,9 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Vec<ObjectId>, Error> {
         let mut skipped = Vec::new();
+        if self.ways.no_hooks {
+            return Ok(skipped);
+        }
         // A hook that was begun in this very call has no object yet, as far as we know.
         let mut begun = false;
         loop {
@@ -73,7 +81,8 @@ impl Driver {
             Err(error) => return failure(event, hook, error),
         };
         let id = id_of(&object, &gvk, true, run.release.1);
-        let object = PlannedObject { id, gvk, target: None, body: Value::Null };
+        let body = Value::Null;
+        let object = PlannedObject { id, gvk, target: None, body, warnings: Vec::new() };
         let told =
             ("HookFailed".to_owned(), "it failed, and is run again after a pause".to_owned());
         let mut waiting = waiting(&run, &object, Why::Pause, told);
@@ -146,9 +155,19 @@ impl Driver {
                 }
                 Look::Apply => live = Some(self.applier.apply(target, &object.body).await?),
                 Look::Wait { why, reason, message } => {
-                    return Ok(Pursued::Waiting(waiting(run, object, why, (reason, message))));
+                    let mut told = (reason, message);
+                    let is_late = run.timeout.saturating_sub(run.remaining()) >= GRACE;
+                    if why == Why::End && is_late {
+                        told = self.with_culprit(target, live.as_ref(), told, false).await;
+                    }
+                    let mut waiting = waiting(run, object, why, told);
+                    waiting.seen = live.as_ref().map(state_of);
+                    return Ok(Pursued::Waiting(waiting));
                 }
                 Look::Failed { reason, message } => {
+                    let told = (reason, message);
+                    let (reason, message) =
+                        self.with_culprit(target, live.as_ref(), told, true).await;
                     let (event, object) = (run.event, object.id.to_string());
                     return Err(Error::Hook { event, object, reason, message });
                 }
@@ -160,6 +179,24 @@ impl Driver {
         let message = "its object changes all the time".to_owned();
         let reason = "Unstable".to_owned();
         Ok(Pursued::Waiting(waiting(run, object, Why::Gone, (reason, message))))
+    }
+
+    /// What is said of a hook, with what its pods or events tell.
+    async fn with_culprit(
+        &self,
+        target: &Target,
+        live: Option<&Value>,
+        (reason, message): (String, String),
+        ended: bool,
+    ) -> (String, String) {
+        let Some(live) = live else { return (reason, message) };
+        match self.applier.culprit(target, live).await {
+            None => (reason, message),
+            // A pod that ended has said it itself.
+            Some(_) if ended && target.resource.kind == "Pod" => (reason, message),
+            Some(culprit) if ended => (reason, format!("{message}; {culprit}")),
+            Some(culprit) => (culprit.reason.clone(), culprit.to_string()),
+        }
     }
 
     /// Creates a hook's object; if there is one, that.
@@ -214,8 +251,9 @@ impl Driver {
 
     fn run_of<'a>(&self, record: &'a Release, hook: &'a Hook, event: Event) -> Run<'a> {
         let release = (record.name.as_str(), record.namespace.as_str());
-        let (revision, now, timeout) = (record.version, Timestamp::now(), self.hook_timeout);
-        Run { hook, event, release, revision, now, timeout }
+        let (revision, now) = (record.version, Timestamp::now());
+        let (timeout, until) = (self.hook_timeout, self.ways.until);
+        Run { hook, event, release, revision, now, timeout, until }
     }
 
     /// A hook's object as it is sent.
@@ -244,9 +282,10 @@ impl Driver {
         };
         let id = id_of(&object, &gvk, mapping.namespaced, run.release.1);
         let mut body = object;
+        let warnings = make_applicable(&gvk, &mut body);
         decorate_hook(&mut body, &id, run.release, owner, (RUN, &run.id()));
         let target = Some(target(&mapping, &id));
-        Ok(PlannedObject { id, gvk, target, body })
+        Ok(PlannedObject { id, gvk, target, body, warnings })
     }
 }
 
@@ -278,6 +317,7 @@ fn waiting(
         reason,
         message,
         at_most: Some(run.remaining()),
+        seen: None,
     })
 }
 

@@ -4,28 +4,37 @@
 //! records in the cluster.
 
 mod crds;
+mod force;
 mod hooks;
 mod objects;
 mod outcome;
+mod preview;
 mod remove;
 mod test;
+mod wait;
+mod ways;
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
+use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
 use jiff::Timestamp;
 use kube::Client;
 
-pub use outcome::{Applied, AppliedObject, Done, Kept, Tested, Uninstalled, WhyKept};
+pub use objects::Knowledge;
+use objects::Sent;
+pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
+pub use ways::{Cascade, Force, Wait, Ways};
 
 use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
 use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
-    Action, Desired, Doing, Goal, History, Manifests, Plan, check_name, planned, resolve,
+    Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
 use crate::record::{Release, Status, Store, Stored, codec};
 
@@ -33,37 +42,77 @@ use crate::record::{Release, Status, Store, Stored, codec};
 /// conflicts when it rolls back or upgrades.
 pub const FIELD_MANAGER: &str = "helm";
 
+/// Under which names the fields of a chart's objects were set by updates: Helm 3, or Helm 4 with
+/// `--server-side=false`, and operator-sdk's Helm operator.
+const FORMER_MANAGERS: [&str; 2] = ["helm", "helm-operator"];
+
 /// How many revisions are kept, as by the helm CLI.
 pub const DEFAULT_HISTORY: usize = 10;
 
 /// Reads and carries out releases; cheap to clone.
 ///
 /// The client should not retry by itself, see [`catamaran_cluster::apply`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Driver {
     applier: Applier,
     mapper: Mapper,
     store: Store,
     history_max: usize,
     hook_timeout: Duration,
+    ignored: Arc<[IgnoreRule]>,
+    known: Option<Arc<Knowledge>>,
+    ways: Ways,
 }
 
-/// The objects that were applied, deleted and left.
-type Reached = (Vec<AppliedObject>, Vec<ObjectId>, Vec<Kept>);
+/// The objects that were applied, known, deleted and left.
+struct Reached {
+    objects: Vec<AppliedObject>,
+    known: Vec<ObjectId>,
+    removed: Vec<ObjectId>,
+    kept: Vec<Kept>,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("applier", &self.applier).finish_non_exhaustive()
+    }
+}
 
 impl Driver {
     /// A driver that keeps [`DEFAULT_HISTORY`] revisions.
     pub fn new(client: Client, mapper: Mapper) -> Self {
-        let applier = Applier::new(client, FIELD_MANAGER);
+        let applier = Applier::new(client, FIELD_MANAGER).formerly(&FORMER_MANAGERS);
         let store = Store::new(applier.clone());
         let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        Self { applier, mapper, store, history_max, hook_timeout }
+        let (ignored, known, ways) = (Arc::default(), None, Ways::default());
+        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways }
+    }
+
+    /// What is left to others where it differs from what a release has.
+    #[must_use]
+    pub fn ignoring(mut self, rules: impl Into<Arc<[IgnoreRule]>>) -> Self {
+        self.ignored = rules.into();
+        self
+    }
+
+    /// Knows objects without asking, e.g. by a watch. They are left out of what is sent.
+    #[must_use]
+    pub fn knowing(mut self, known: Arc<Knowledge>) -> Self {
+        self.known = Some(known);
+        self
     }
 
     /// How long one hook may take from its start; [`HOOK_TIMEOUT`] unless said otherwise.
     #[must_use]
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hook_timeout = timeout;
+        self
+    }
+
+    /// How actions are carried out.
+    #[must_use]
+    pub fn ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
         self
     }
 
@@ -178,8 +227,10 @@ impl Driver {
         let goal = Goal::new(history, desired, action, Timestamp::now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
-            Doing::Rollback => Vec::new(),
-            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+            Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
+                self.definitions(desired.chart).await?
+            }
+            Doing::Rollback | Doing::Install | Doing::Upgrade => Vec::new(),
         };
         self.pursue_goal(history, goal, definitions).await
     }
@@ -187,9 +238,13 @@ impl Driver {
     async fn pursue_goal(
         &self,
         history: &History,
-        goal: Goal<'_>,
+        mut goal: Goal<'_>,
         definitions: Vec<RawObject>,
     ) -> Result<Applied, Error> {
+        goal.adopt = self.ways.take_ownership;
+        if let Some(description) = &self.ways.description {
+            goal.complete.clone_from(description);
+        }
         let manifests = Manifests { definitions, ..Manifests::read(history, &goal)? };
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
         let owner = goal.owner;
@@ -205,7 +260,7 @@ impl Driver {
     ) -> Result<Applied, Error> {
         let revision = plan.record.version;
         self.begin(&mut history, &plan).await?;
-        let (objects, removed, kept) = match self.stages(&mut history, &plan, owner).await {
+        let reached = match self.stages(&mut history, &plan, owner).await {
             Ok(reached) => reached,
             Err(error) => {
                 self.fail(&mut history, revision, plan.doing, &error).await;
@@ -227,7 +282,8 @@ impl Driver {
             Doing::Upgrade => Done::Upgraded,
             Doing::Rollback => Done::RolledBack,
         };
-        Ok(Applied { done, release, history, objects, removed, kept })
+        let Reached { objects, known, removed, kept } = reached;
+        Ok(Applied { done, release, history, objects, known, removed, kept })
     }
 
     /// Records that the revision has begun. In this order a history is never longer than its
@@ -273,9 +329,21 @@ impl Driver {
     ) -> Result<Reached, Error> {
         let (before, after) = plan.doing.events();
         let revision = plan.record.version;
-        self.hooks(history, revision, before, owner).await?;
+        let waits = history.revision(revision).is_some_and(|record| self.only_waits(record));
+        if !waits {
+            self.hooks(history, revision, before, owner).await?;
+        }
         let begun = history.revision(revision).is_some_and(|record| at(record) == Some(after));
-        let reached = if begun { None } else { Some(self.objects_of(plan).await?) };
+        let reached = if begun {
+            None
+        } else {
+            let reached =
+                if waits { self.look_at(plan).await? } else { self.objects_of(plan).await? };
+            if self.ways.wait != Wait::No {
+                self.wait_for(history, revision, &reached.objects).await?;
+            }
+            Some(reached)
+        };
         self.hooks(history, revision, after, owner).await?;
         match reached {
             Some(reached) => Ok(reached),
@@ -285,14 +353,24 @@ impl Driver {
 
     async fn objects_of(&self, plan: &Plan) -> Result<Reached, Error> {
         let release = (plan.record.name.as_str(), plan.record.namespace.as_str());
-        let mut applied = Vec::with_capacity(plan.steps.len());
-        for (how, object) in &plan.steps {
-            applied.push(self.send(*how, object, release).await?);
-        }
+        let (mut objects, mut known) = (Vec::with_capacity(plan.steps.len()), Vec::new());
         // An object that moved to another API group is still the same object, by its uid.
-        let alive: HashSet<&str> = applied.iter().map(|object| object.uid.as_str()).collect();
-        let (removed, kept) = self.remove(&plan.removals, release, &alive).await?;
-        Ok((applied, removed, kept))
+        let mut alive = HashSet::new();
+        for (how, object) in &plan.steps {
+            match self.send_forced(*how, object, release).await? {
+                Sent::Applied(applied) => {
+                    alive.insert(applied.uid.clone());
+                    objects.push(*applied);
+                }
+                Sent::Known(uid) => {
+                    alive.insert(uid);
+                    known.push(object.id.clone());
+                }
+            }
+        }
+        let (removed, kept) =
+            self.remove(&plan.removals, release, &alive, Cascade::Background).await?;
+        Ok(Reached { objects, known, removed, kept })
     }
 
     /// Says in the record that the revision failed, unless trying again may do: then it stays
@@ -345,8 +423,9 @@ impl Driver {
         Ok(release)
     }
 
-    /// Applies objects of the deployed revision again, as its record has them, e.g. because a watch
-    /// shows that they drifted or are gone. Only those in `which`; an empty slice means all.
+    /// Looks at objects of the deployed revision, e.g. because a watch shows that they changed or are
+    /// gone, and applies again, as its record has them, those that are not as they shall be. Only
+    /// those in `which`; an empty slice means all.
     ///
     /// Nothing is rendered for it, so that random values stay what they were. Writes no record.
     pub async fn repair(
@@ -359,10 +438,15 @@ impl Driver {
         let release = (history.name(), history.namespace());
         for object in self.planned(release, owner, &applied.release.manifest).await? {
             if which.is_empty() || which.contains(&object.id) {
-                applied.objects.push(self.send(crate::plan::How::Apply, &object, release).await?);
+                match self.send(How::Verify, &object, release).await? {
+                    Sent::Applied(looked) => applied.objects.push(*looked),
+                    Sent::Known(_) => applied.known.push(object.id),
+                }
             }
         }
-        applied.done = Done::Repaired;
+        if applied.objects.iter().any(|object| object.found.is_drift()) {
+            applied.done = Done::Repaired;
+        }
         Ok(applied)
     }
 
@@ -403,6 +487,7 @@ fn unchanged(history: &History) -> Result<Applied, Error> {
         release: Arc::clone(release),
         history: history.clone(),
         objects: Vec::new(),
+        known: Vec::new(),
         removed: Vec::new(),
         kept: Vec::new(),
     })

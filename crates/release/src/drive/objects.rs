@@ -1,65 +1,129 @@
 //! Sending one object.
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata};
+use catamaran_cluster::drift::{Inspection, is_left_alone};
 use serde_json::Value;
 
-use super::{AppliedObject, Driver};
+use super::{AppliedObject, Driver, Found};
 use crate::Error;
 use crate::objects::{ObjectId, PlannedObject, ownership_problems};
 use crate::plan::{How, target};
 
+/// What is known of an object without asking: its uid, if nobody touched it since an apply of what has
+/// this hash (see [`PlannedObject::hash`]).
+pub type Knowledge = dyn Fn(&ObjectId, u64) -> Option<String> + Send + Sync;
+
+/// What became of one object.
+pub(super) enum Sent {
+    /// It was looked at or applied.
+    Applied(Box<AppliedObject>),
+    /// It is known to be as it shall be; this is its uid.
+    Known(String),
+}
+
 impl Driver {
-    /// Sends an object and yields it as it is then.
+    /// Sends an object if it is not known to be as it shall be.
     pub(super) async fn send(
         &self,
         how: How,
         object: &PlannedObject,
         release: (&str, &str),
-    ) -> Result<AppliedObject, Error> {
+    ) -> Result<Sent, Error> {
+        let known = self.known.as_ref().filter(|_| how != How::Claim);
+        if let Some(uid) = known.and_then(|known| known(&object.id, object.hash())) {
+            return Ok(Sent::Known(uid));
+        }
+        for warning in object.warnings.iter().filter(|_| how != How::Verify) {
+            tracing::warn!(release = release.0, object = %object.id, "{warning}");
+        }
         let target = self.target_of(object).await?;
-        let live = match how {
-            How::Apply => self.applier.apply(&target, &object.body).await,
-            How::Claim => self.applier.claim(&target, &object.body).await,
+        let sent = match how {
+            How::Claim => self.claim(&target, object, release).await,
+            How::Apply => self.change(&target, object).await,
+            How::Verify => self.look(&target, object).await,
         };
-        let live = match live {
-            Err(error) if error.kind == FailureKind::AlreadyExists => {
-                self.take_own(&target, object, release, error).await?
-            }
-            Err(error) => {
-                if error.kind == FailureKind::NotFound {
-                    // The path itself is not served: the kind's CRD was deleted or moved.
-                    self.mapper.forget(&object.gvk);
-                }
-                return Err(error.into());
-            }
-            Ok(live) => live,
-        };
-        not_terminating(&live, &object.id)?;
-        Ok(AppliedObject::new(object, live))
+        if let Err(Error::Request(ApplyError { kind: FailureKind::NotFound, .. })) = &sent {
+            // The path itself is not served: the kind's CRD was deleted or moved.
+            self.mapper.forget(&object.gvk);
+        }
+        let sent = sent?;
+        not_terminating(&sent.live, &object.id)?;
+        Ok(Sent::Applied(Box::new(sent)))
     }
 
-    /// An object that could not be claimed is read, and applied if it proves to be ours, e.g. by
-    /// a claim whose answer was lost.
-    async fn take_own(
+    /// Applies an object of which something else is wanted than before. It is read first only where a
+    /// part of it may be left to others: how many replicas there are is perhaps an autoscaler's to say.
+    async fn change(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+    ) -> Result<AppliedObject, Error> {
+        let body = &object.body;
+        let shared = !self.ignored.is_empty()
+            || body.pointer("/spec/replicas").is_some_and(Value::is_number);
+        let live = if shared { self.applier.get(target).await? } else { None };
+        let live = match live {
+            Some(live) => {
+                not_terminating(&live, &object.id)?;
+                let ours = self.applier.without_others(target, body, &live, &self.ignored).await?;
+                self.applier.apply(target, &ours).await?
+            }
+            None => self.applier.apply(target, body).await?,
+        };
+        Ok(AppliedObject::new(object, live, Found::Unseen))
+    }
+
+    /// Reads an object, and applies it unless that would change nothing.
+    async fn look(&self, target: &Target, object: &PlannedObject) -> Result<AppliedObject, Error> {
+        match self.applier.get(target).await? {
+            Some(live) if is_left_alone(&live) => {
+                return Ok(AppliedObject::new(object, live, Found::Same));
+            }
+            Some(live) => return self.converge(target, object, live).await,
+            None => {}
+        }
+        let live = self.applier.apply(target, &object.body).await?;
+        Ok(AppliedObject::new(object, live, Found::Missing))
+    }
+
+    async fn converge(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+        live: Value,
+    ) -> Result<AppliedObject, Error> {
+        not_terminating(&live, &object.id)?;
+        match self.applier.inspect(target, &object.body, &live, &self.ignored).await? {
+            Inspection::Same => Ok(AppliedObject::new(object, live, Found::Same)),
+            Inspection::Changed(drift) => {
+                let live = self.applier.apply(target, &drift.body).await?;
+                Ok(AppliedObject::new(object, live, Found::Changed(drift.fields)))
+            }
+        }
+    }
+
+    /// Creates an object. One that is there already is read, and brought to what is wanted if it
+    /// proves to be ours, e.g. by a claim whose answer was lost.
+    async fn claim(
         &self,
         target: &Target,
         object: &PlannedObject,
         release: (&str, &str),
-        refused: ApplyError,
-    ) -> Result<Value, Error> {
+    ) -> Result<AppliedObject, Error> {
+        let refused = match self.applier.claim(target, &object.body).await {
+            Ok(live) => return Ok(AppliedObject::new(object, live, Found::Missing)),
+            Err(error) if error.kind == FailureKind::AlreadyExists => error,
+            Err(error) => return Err(error.into()),
+        };
         let Some(live) = self.applier.get(target).await? else {
             // Gone between the two requests, or it was another conflict, such as two that count
             // against one quota at once: the next call tries again.
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
         if let Some(problems) = ownership_problems(&live, release) {
-            let id = &object.id;
-            let namespace = id.namespace.as_deref().unwrap_or_default();
-            let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
-            return Err(Error::Ownership { object, problems });
+            return Err(Error::ownership(&object.id, problems));
         }
-        not_terminating(&live, &object.id)?;
-        Ok(self.applier.apply(target, &object.body).await?)
+        self.converge(target, object, live).await
     }
 
     /// Where an object goes; asked for again if its CRD was part of the same manifest.

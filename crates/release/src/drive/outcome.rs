@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use catamaran_cluster::apply::{metadata, metadata_str};
+use catamaran_cluster::drift::FieldDrift;
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
@@ -20,9 +21,9 @@ pub enum Done {
     Upgraded,
     /// A later revision is deployed that is what an earlier one was.
     RolledBack,
-    /// Objects of the deployed revision were applied again.
+    /// Objects of the deployed revision had to be applied again.
     Repaired,
-    /// Nothing had to be done, and no request was made.
+    /// Nothing had to be done: nothing was written.
     Unchanged,
 }
 
@@ -41,7 +42,54 @@ pub struct AppliedObject {
     pub resource_version: String,
     /// The whole object, as the API server answered. May be a Secret: never log it.
     pub live: Value,
+    /// The hash of what was wanted of it, see [`PlannedObject::hash`].
+    pub wanted: u64,
+    /// How it was found.
+    pub found: Found,
 }
+
+/// How an object was found before it was brought to what it shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nobody looked: it was applied, as something else was wanted of it than before.
+    Unseen,
+    /// As it shall be: nothing was written.
+    Same,
+    /// It was not there.
+    Missing,
+    /// These fields were not as they shall be.
+    Changed(Vec<FieldDrift>),
+}
+
+impl Found {
+    /// Whether somebody else had changed or deleted the object.
+    pub fn is_drift(&self) -> bool {
+        matches!(self, Self::Missing | Self::Changed(_))
+    }
+}
+
+/// What was found, for people.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unseen => f.write_str("applied"),
+            Self::Same => f.write_str("unchanged"),
+            Self::Missing => f.write_str("it was missing"),
+            Self::Changed(fields) => {
+                for (number, field) in fields.iter().take(TOLD_FIELDS).enumerate() {
+                    write!(f, "{}{field}", if number == 0 { "" } else { ", " })?;
+                }
+                match fields.len().saturating_sub(TOLD_FIELDS) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+        }
+    }
+}
+
+/// As many fields of one object are told in a line.
+const TOLD_FIELDS: usize = 5;
 
 /// Why an object was left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +124,10 @@ pub struct Applied {
     pub release: Arc<Release>,
     /// The history as it is now: no need to read it again.
     pub history: History,
-    /// The objects that were applied.
+    /// The objects that were looked at or applied.
     pub objects: Vec<AppliedObject>,
+    /// The objects that were known to be as they shall be: no request was made for them.
+    pub known: Vec<ObjectId>,
     /// The objects that were deleted because this revision does not have them.
     pub removed: Vec<ObjectId>,
     /// The objects that this revision does not have and that were left nevertheless.
@@ -117,12 +167,13 @@ impl fmt::Debug for AppliedObject {
             .field("id", &self.id)
             .field("uid", &self.uid)
             .field("resource_version", &self.resource_version)
+            .field("found", &self.found)
             .finish_non_exhaustive()
     }
 }
 
 impl AppliedObject {
-    pub(super) fn new(object: &PlannedObject, live: Value) -> Self {
+    pub(super) fn new(object: &PlannedObject, live: Value, found: Found) -> Self {
         Self {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
@@ -130,6 +181,8 @@ impl AppliedObject {
             generation: metadata(&live).get("generation").and_then(Value::as_i64),
             resource_version: metadata_str(&live, "resourceVersion").to_owned(),
             live,
+            wanted: object.hash(),
+            found,
         }
     }
 }

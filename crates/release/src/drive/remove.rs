@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
-use catamaran_cluster::apply::{Deletion, Target, metadata, metadata_str};
-use kube::api::PropagationPolicy;
-
-use super::{Driver, Kept, Uninstalled, WhyKept};
+use super::{Cascade, Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
-use crate::objects::{ObjectId, Owner, is_kept, ownership_problems, policy};
+use crate::objects::{ObjectId, Owner, is_kept, ownership_problems, parse_manifest, policy};
 use crate::plan::hooks::{Event, at, give_up};
 use crate::plan::{History, OURS, Removal, all_objects, removals, resolve, target};
 use crate::record::Status;
+use catamaran_cluster::apply::{Deletion, Target, metadata, metadata_str};
 
 impl Driver {
     /// Deletes those objects that are still ours, each after a fresh read and by its uid. `alive`
@@ -19,12 +17,13 @@ impl Driver {
         &self,
         removals: &[Removal],
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
+        cascade: Cascade,
     ) -> Result<(Vec<ObjectId>, Vec<Kept>), Error> {
         let (mut removed, mut kept) = (Vec::new(), Vec::new());
         for removal in removals {
             let id = removal.id.clone();
-            match self.remove_one(removal, release, alive).await? {
+            match self.remove_one(removal, release, alive, cascade).await? {
                 Removed::Deleted => removed.push(id),
                 Removed::Kept(why) => kept.push(Kept { id, why }),
                 Removed::Gone => {}
@@ -37,7 +36,8 @@ impl Driver {
         &self,
         removal: &Removal,
         release: (&str, &str),
-        alive: &HashSet<&str>,
+        alive: &HashSet<String>,
+        cascade: Cascade,
     ) -> Result<Removed, Error> {
         if removal.kept {
             return Ok(Removed::Kept(WhyKept::Policy));
@@ -62,7 +62,7 @@ impl Driver {
         if metadata(&live).contains_key("deletionTimestamp") {
             return Ok(Removed::Deleted);
         }
-        Ok(match self.applier.delete(&target, uid, PropagationPolicy::Background).await? {
+        Ok(match self.applier.delete(&target, uid, cascade.into()).await? {
             Deletion::Started => Removed::Deleted,
             Deletion::AlreadyGone => Removed::Gone,
             Deletion::Replaced => Removed::Kept(WhyKept::Replaced),
@@ -93,6 +93,12 @@ impl Driver {
         history.check_readable()?;
         let Some(newest) = history.newest().cloned() else { return Ok(Uninstalled::default()) };
         let revision = newest.version;
+        if newest.info.status == Status::Uninstalled {
+            if !self.ways.keep_history {
+                self.forget(&mut history).await?;
+            }
+            return Ok(Uninstalled { found: true, ..Uninstalled::default() });
+        }
         let objects = all_objects(&history)?;
         if newest.info.status != Status::Uninstalling {
             self.rewrite(&mut history, revision, |release| {
@@ -103,36 +109,85 @@ impl Driver {
             .await?;
         }
         let begun = at(&newest) == Some(Event::PostDelete);
-        let mut skipped_hooks = Vec::new();
+        let mut done = Uninstalled { found: true, ..Uninstalled::default() };
         if !begun {
             let ran = self.hooks(&mut history, revision, Event::PreDelete, owner).await;
             match ran {
-                Ok(skipped) => skipped_hooks = skipped,
+                Ok(skipped) => done.skipped_hooks = skipped,
                 Err(error) => return Err(self.stay(&mut history, revision, error).await),
             }
-        }
-        let (mut deleted, mut kept) = (Vec::new(), Vec::new());
-        if !begun {
             let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
             let removals = removals(&history, &objects, &kinds);
             let release = (history.name(), history.namespace());
-            (deleted, kept) = self.remove(&removals, release, &HashSet::new()).await?;
+            let (nothing, cascade) = (HashSet::new(), self.ways.cascade);
+            (done.deleted, done.kept) = self.remove(&removals, release, &nothing, cascade).await?;
+            self.wait_for_end(&removals, &done.deleted).await?;
         }
-        let mut failed_hooks = Vec::new();
         match self.hooks(&mut history, revision, Event::PostDelete, owner).await {
-            Ok(skipped) => skipped_hooks.extend(skipped),
+            Ok(skipped) => done.skipped_hooks.extend(skipped),
             Err(error @ Error::Hook { .. }) => {
                 let error = self.stay(&mut history, revision, error).await;
-                failed_hooks.push(error.to_string());
+                done.failed_hooks.push(error.to_string());
             }
             Err(error) => return Err(error),
         }
-        // The newest record goes last: while it is there, a call that was cut short can be repeated.
+        if self.ways.keep_history {
+            self.retire(&mut history, revision).await?;
+        } else {
+            self.forget(&mut history).await?;
+        }
+        Ok(done)
+    }
+
+    /// Deletes all records. The newest goes last: while it is there, a call that was cut short can be
+    /// repeated.
+    async fn forget(&self, history: &mut History) -> Result<(), Error> {
         for stored in &history.records {
             self.store.delete(stored).await?;
         }
-        self.store.sweep(&mut history, true).await?;
-        Ok(Uninstalled { found: true, deleted, kept, skipped_hooks, failed_hooks })
+        Ok(self.store.sweep(history, true).await?)
+    }
+
+    /// Says in the records that the release is uninstalled.
+    async fn retire(&self, history: &mut History, revision: u32) -> Result<(), Error> {
+        let deployed: Vec<u32> = history
+            .releases()
+            .filter(|old| old.version != revision && old.info.status == Status::Deployed)
+            .map(|old| old.version)
+            .collect();
+        for old in deployed {
+            self.rewrite(history, old, |release| release.info.status = Status::Superseded).await?;
+        }
+        let description = self.ways.description.as_deref().unwrap_or("Uninstallation complete");
+        self.rewrite(history, revision, |release| {
+            release.info.status = Status::Uninstalled;
+            description.clone_into(&mut release.info.description);
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Deletes what a revision that failed has created: those of its objects that the deployed
+    /// revision has not, if they are ours.
+    ///
+    /// # Errors
+    ///
+    /// As those of any request.
+    pub async fn clean_up(&self, history: &History, revision: u32) -> Result<Vec<ObjectId>, Error> {
+        let Some(failed) = history.revision(revision) else { return Ok(Vec::new()) };
+        let mut objects = parse_manifest(&failed.manifest)?;
+        let created = objects.len();
+        if let Some(deployed) = history.deployed() {
+            objects.extend(parse_manifest(&deployed.manifest)?);
+        }
+        let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
+        let (created, deployed) = objects.split_at(created);
+        let deployed = removals(history, deployed, &kinds);
+        let mut created = removals(history, created, &kinds);
+        created.retain(|removal| !deployed.iter().any(|kept| kept.id == removal.id));
+        let release = (history.name(), history.namespace());
+        let nothing = HashSet::new();
+        Ok(self.remove(&created, release, &nothing, Cascade::Background).await?.0)
     }
 
     /// Says in the record that a deletion hook failed; the release stays as it is, for another try.

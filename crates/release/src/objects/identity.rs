@@ -1,6 +1,7 @@
 //! Who an object is.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use catamaran_cluster::apply::{Target, metadata_str};
 use kube::core::GroupVersionKind;
@@ -42,6 +43,17 @@ pub struct PlannedObject {
     pub target: Option<Target>,
     /// What is sent: with namespace, ownership labels and annotations, and the owner.
     pub body: Value,
+    /// What was left out of it because server-side apply would refuse it, in words for people.
+    pub warnings: Vec<String>,
+}
+
+impl PlannedObject {
+    /// A hash of what is sent. Compare hashes of one process only.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.body.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// Without the object, which may be a Secret.

@@ -51,8 +51,8 @@ impl History {
         let Some(newest) = self.newest() else {
             return self.next(desired);
         };
-        if newest.info.status != Status::Uninstalled && newest.chart_name() != desired.chart.name()
-        {
+        let is_other = newest.chart_name() != desired.chart.name();
+        if is_other && !desired.any_chart && newest.info.status != Status::Uninstalled {
             let (name, chart) = (self.name.clone(), newest.chart_name().to_owned());
             return Err(Error::OtherChart { name, chart });
         }
@@ -152,7 +152,8 @@ fn check_support(desired: &Desired<'_>) -> Result<(), Error> {
 /// first; where they differ, the objects, as the two generations of Helm lay out the same
 /// documents differently.
 fn is_same(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
-    if record.chart_version() != desired.chart.metadata.version {
+    let metadata = &desired.chart.metadata;
+    if (record.chart_name(), record.chart_version()) != (&metadata.name, &metadata.version) {
         return Ok(false);
     }
     let text = desired.rendered.manifest_text();

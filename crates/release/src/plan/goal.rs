@@ -1,5 +1,6 @@
 //! The revision that an action leads to, whichever action it is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -74,6 +75,8 @@ pub struct Goal<'a> {
     pub owner: Option<&'a Owner>,
     /// The description of the record at the end.
     pub complete: String,
+    /// Whether objects that are there already become the release's, whoever made them.
+    pub adopt: bool,
 }
 
 impl<'a> Goal<'a> {
@@ -92,7 +95,14 @@ impl<'a> Goal<'a> {
             (None, Doing::Upgrade) => "Upgrade complete".to_owned(),
             (None, Doing::Rollback) => rolled_back(&record),
         };
-        Self { record, create: resumed.is_none(), doing, owner: desired.owner, complete }
+        Self {
+            record,
+            create: resumed.is_none(),
+            doing,
+            owner: desired.owner,
+            complete,
+            adopt: false,
+        }
     }
 
     /// For a rollback to a revision, or to the one before the newest; goes on with one that was begun.
@@ -121,7 +131,14 @@ impl<'a> Goal<'a> {
             copied(target, newest, now)
         };
         let complete = rolled_back(&record);
-        Ok(Self { record, create: !is_begun, doing: Doing::Rollback, owner, complete })
+        Ok(Self {
+            record,
+            create: !is_begun,
+            doing: Doing::Rollback,
+            owner,
+            complete,
+            adopt: false,
+        })
     }
 }
 
@@ -162,8 +179,23 @@ fn begun(history: &History, desired: &Desired<'_>, now: Timestamp) -> Release {
         hooks: desired.rendered.hooks.iter().map(Hook::from).collect(),
         apply_method: "ssa".to_owned(),
         extra: Map::new(),
-        labels: before.map(|old| old.labels.clone()).unwrap_or_default(),
+        labels: labels(before.map(|old| &old.labels), desired.labels),
     }
+}
+
+/// A record's labels: those of the one before it, changed and taken away as is wished.
+fn labels(
+    before: Option<&BTreeMap<String, String>>,
+    wished: Option<&BTreeMap<String, Option<String>>>,
+) -> BTreeMap<String, String> {
+    let mut labels = before.cloned().unwrap_or_default();
+    for (key, value) in wished.into_iter().flatten() {
+        match value {
+            Some(value) => labels.insert(key.clone(), value.clone()),
+            None => labels.remove(key),
+        };
+    }
+    labels
 }
 
 /// The record of a revision that shall be as an earlier one was: nothing of it is rendered anew.

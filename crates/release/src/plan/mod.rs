@@ -2,14 +2,17 @@
 
 pub mod crds;
 mod decide;
+mod drawn;
 pub mod goal;
 pub mod hooks;
 mod steps;
 mod uninstall;
+pub mod values;
 mod view;
 
 pub use decide::{Action, PATIENCE};
 pub(crate) use decide::{OURS, check_name};
+pub use drawn::is_drawn_alike;
 pub use goal::{Doing, Goal};
 pub use steps::{How, Kinds, Manifests, Plan, planned};
 pub(crate) use steps::{resolve, scope_by_crd, target};

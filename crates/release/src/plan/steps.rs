@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::view::History;
 use super::{Doing, Goal, Removal};
 use crate::Error;
-use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, decorate, id_of, parse_manifest};
+use crate::objects::{
+    ObjectId, Owner, PlannedObject, RawObject, decorate, id_of, make_applicable, parse_manifest,
+};
 use crate::record::{Release, Status};
 
 /// Which resources serve the kinds in question; a kind that nothing serves is `None`.
@@ -21,8 +23,10 @@ pub type Kinds = HashMap<GroupVersionKind, Option<Mapping>>;
 pub enum How {
     /// Only if there is none; one that is there must prove to be ours.
     Claim,
-    /// Over what is there: the deployed revision shows it as ours.
+    /// Over what is there: the deployed revision shows it as ours, or it is to become so.
     Apply,
+    /// As [`How::Apply`], but only if that changes something: the deployed revision has it the same.
+    Verify,
 }
 
 /// All that leads from the records as they are to a deployed revision.
@@ -111,16 +115,23 @@ impl Plan {
         kinds: &Kinds,
         history_max: usize,
     ) -> Result<Self, Error> {
-        let Goal { record, create, doing, owner, complete } = goal;
+        let Goal { record, create, doing, owner, complete, adopt } = goal;
         let namespace = record.namespace.as_str();
         let deployed = ids(&manifests.deployed, kinds, namespace);
         let id = (record.name.as_str(), namespace);
         let objects = planned(id, owner, &manifests.wanted, &manifests.definitions, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
-        let how = |object: &PlannedObject| {
-            if deployed.contains(&object.id) { How::Apply } else { How::Claim }
+        let how = |object: &PlannedObject, wanted: &RawObject| match deployed.get(&object.id) {
+            Some(before) if **before == wanted.object => How::Verify,
+            Some(_) => How::Apply,
+            None if adopt => How::Apply,
+            None => How::Claim,
         };
-        let steps = objects.into_iter().map(|object| (how(&object), object)).collect();
+        let steps = objects
+            .into_iter()
+            .zip(&manifests.wanted)
+            .map(|(object, wanted)| (how(&object, wanted), object))
+            .collect();
         let removals = super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
         let dispensable = |revision| {
             manifests.is_dispensable(revision, |raw| id_of(&raw.object, &raw.gvk, true, namespace))
@@ -169,9 +180,10 @@ pub fn planned(
         };
         let id = id_of(object, gvk, namespaced, release.1);
         let mut body = object.clone();
+        let warnings = make_applicable(gvk, &mut body);
         decorate(&mut body, &id, release, owner);
         let target = mapping.map(|mapping| target(mapping, &id));
-        objects.push(PlannedObject { id, gvk: gvk.clone(), target, body });
+        objects.push(PlannedObject { id, gvk: gvk.clone(), target, body, warnings });
     }
     Ok(objects)
 }
@@ -215,11 +227,17 @@ pub(crate) fn scope_by_crd(gvk: &GroupVersionKind, objects: &[RawObject]) -> Opt
     Some(text(&crd.object, "/spec/scope").as_deref() == Some("Namespaced"))
 }
 
-fn ids(objects: &[RawObject], kinds: &Kinds, namespace: &str) -> HashSet<ObjectId> {
+fn ids<'a>(
+    objects: &'a [RawObject],
+    kinds: &Kinds,
+    namespace: &str,
+) -> HashMap<ObjectId, &'a Value> {
     let mapped = |raw: &RawObject| Some(kinds.get(&raw.gvk)?.as_ref()?.namespaced);
     objects
         .iter()
-        .filter_map(|raw| Some(id_of(&raw.object, &raw.gvk, mapped(raw)?, namespace)))
+        .filter_map(|raw| {
+            Some((id_of(&raw.object, &raw.gvk, mapped(raw)?, namespace), &raw.object))
+        })
         .collect()
 }
 
@@ -254,10 +272,15 @@ mod tests {
         Plan::new(history, goal, &manifests, &kinds(), 3)
     }
 
-    /// The plan in short: `+a` claim, `~a` apply, `-a` remove.
+    /// The plan in short: `+a` claim, `~a` apply, `=a` verify, `-a` remove.
     fn short(plan: &Plan) -> String {
         let sent = plan.steps.iter().map(|(how, object)| {
-            format!("{}{}", if *how == How::Claim { '+' } else { '~' }, object.id.name)
+            let sign = match how {
+                How::Claim => '+',
+                How::Apply => '~',
+                How::Verify => '=',
+            };
+            format!("{sign}{}", object.id.name)
         });
         let gone = plan.removals.iter().map(|removal| format!("-{}", removal.id.name));
         sent.chain(gone).collect::<Vec<_>>().join(" ")
@@ -283,7 +306,7 @@ mod tests {
         ];
         let history = history(records);
         let plan = plan(&history, &Wish::new(facts(5, false), &["b", "c", "new"])).expect("a plan");
-        assert_eq!(short(&plan), "~b +c +new -a -d -e -x");
+        assert_eq!(short(&plan), "=b +c +new -a -d -e -x");
         assert_eq!(plan.give_up, [4]);
         assert_eq!(plan.supersede, [2]);
         assert_eq!(plan.forget, [1], "no other record shows what 4 began, and 2 is deployed");
@@ -304,7 +327,7 @@ mod tests {
         ];
         let plan =
             plan(&history(records), &Wish::new(facts(4, false), &["b", "c"])).expect("a plan");
-        assert_eq!(short(&plan), "~b +c -a");
+        assert_eq!(short(&plan), "=b +c -a");
         assert!(!plan.create && plan.forget.is_empty() && plan.give_up.is_empty());
         assert_eq!((plan.record.version, plan.supersede), (4, vec![3]));
     }

@@ -1,5 +1,6 @@
 //! What is known: the records of a release, and what is wanted of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,10 @@ pub struct Desired<'a> {
     pub owner: Option<&'a Owner>,
     /// The record's description after success, instead of Helm's.
     pub description: Option<&'a str>,
+    /// Labels that the record gets besides those of the one before it; `None` takes one away.
+    pub labels: Option<&'a BTreeMap<String, Option<String>>>,
+    /// Whether the release may have been another chart's before.
+    pub any_chart: bool,
 }
 
 /// Without values and manifests, in which there may be secrets.
@@ -45,13 +50,36 @@ impl<'a> Desired<'a> {
         rendered: &'a Rendered,
         release: &'a ReleaseFacts,
     ) -> Self {
-        Self { chart, config, rendered, release, owner: None, description: None }
+        Self {
+            chart,
+            config,
+            rendered,
+            release,
+            owner: None,
+            description: None,
+            labels: None,
+            any_chart: false,
+        }
     }
 
     /// The same, belonging to a resource.
     #[must_use]
     pub fn owned_by(mut self, owner: &'a Owner) -> Self {
         self.owner = Some(owner);
+        self
+    }
+
+    /// The same, with labels on its record; `None` takes one away.
+    #[must_use]
+    pub fn labelled(mut self, labels: &'a BTreeMap<String, Option<String>>) -> Self {
+        self.labels = Some(labels);
+        self
+    }
+
+    /// The same, also where the release was another chart's before.
+    #[must_use]
+    pub fn of_any_chart(mut self) -> Self {
+        self.any_chart = true;
         self
     }
 
@@ -168,7 +196,7 @@ impl History {
     }
 
     /// A revision's record.
-    pub(crate) fn revision(&self, version: u32) -> Option<&Arc<Release>> {
+    pub fn revision(&self, version: u32) -> Option<&Arc<Release>> {
         self.releases().find(|release| release.version == version)
     }
 

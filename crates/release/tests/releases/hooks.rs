@@ -155,8 +155,9 @@ async fn a_failed_hook_fails_the_revision_and_is_run_again() {
     ];
     let error = wish.settle(&driver).await.expect_err("it fails");
     assert!(!error.is_transient());
-    let Error::Hook { reason, .. } = &error else { panic!("{error}") };
+    let Error::Hook { reason, message, .. } = &error else { panic!("{error}") };
     assert_eq!(reason, "BackoffLimitExceeded");
+    assert!(message.contains("container c ended with exit code 3"), "{message}");
     let history = driver.history(&namespace, "rel").await.expect("a history");
     let newest = history.newest().expect("a record");
     assert_eq!(newest.info.description, format!("Release \"rel\" failed: {error}"));

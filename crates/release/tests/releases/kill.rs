@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
 
 use catamaran_localcluster::LocalCluster;
-use catamaran_release::Driver;
+use catamaran_release::{Driver, Wait, Ways};
 use kube::Client;
 use kube::client::ClientBuilder;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tower::{BoxError, Layer, Service};
 
-use crate::support::{Wish, cluster, config_map, driver, live, revisions, secret, service};
+use crate::support::{
+    Wish, cluster, config_map, deployment, driver, live, revisions, secret, service,
+};
 
 /// What happens to the answer of the write that is the last.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,6 +139,72 @@ async fn every_action_survives_an_end_after_every_write() {
         }
         assert!(writes > 7, "an upgrade of four objects takes seven writes, seen {writes}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_do_the_ways_of_a_person() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("kill-by-hand").await.expect("a namespace");
+    let mut lives = Vec::new();
+    for end in [End::Killed, End::AnswerLost] {
+        // The longest action, an install that waits, takes seven.
+        for writes in 1..=8 {
+            lives.push(one_life_by_hand(&cluster, &namespace, writes, end));
+        }
+    }
+    let whole = futures::future::join_all(lives).await;
+    assert!(whole.contains(&true) && whole.contains(&false), "{whole:?}");
+}
+
+/// Install and wait, uninstall and wait but keep the history, roll back, uninstall: each cut short and
+/// then done again.
+async fn one_life_by_hand(cluster: &LocalCluster, namespace: &str, writes: i64, end: End) -> bool {
+    let name = format!("{}-{writes}", if end == End::Killed { "killed" } else { "lost" });
+    let client = cluster.client();
+    let waits = Ways { wait: Wait::Objects, ..Ways::default() };
+    let keeps = Ways { keep_history: true, ..waits.clone() };
+    let object = |suffix: &str| format!("{name}-{suffix}");
+    let wish = Wish::new(
+        namespace,
+        &name,
+        vec![config_map(&object("map"), "1"), deployment(&object("web"))],
+    );
+    let is = async |expected: &[&str]| {
+        let found = revisions(&driver(&client), namespace, &name).await;
+        let found: Vec<&str> = found.iter().map(|(_, status)| status.as_str()).collect();
+        assert_eq!(found, expected, "{name}");
+        let map = live(&client, namespace, "ConfigMap", &object("map")).await;
+        let there = expected.last() == Some(&"deployed");
+        assert_eq!(map != Value::Null, there, "{name} {expected:?}");
+    };
+    let mut whole = true;
+
+    let install = async |driver: Driver| wish.settle(&driver.ways(waits.clone())).await;
+    whole &= cut_short(cluster, writes, end, install).await;
+    install(driver(&client)).await.expect("installed");
+    is(&["deployed"]).await;
+
+    let uninstall = async |driver: Driver| wish.leave(&driver.ways(keeps.clone())).await;
+    whole &= cut_short(cluster, writes, end, uninstall).await;
+    uninstall(driver(&client)).await.expect("uninstalled");
+    is(&["uninstalled"]).await;
+
+    let back = async |driver: Driver| {
+        let history = driver.history(namespace, &name).await?;
+        match history.deployed() {
+            Some(_) => Ok(()), // done, but for the answer
+            None => wish.roll_back(&driver.ways(waits.clone()), 1).await.map(drop),
+        }
+    };
+    whole &= cut_short(cluster, writes, end, back).await;
+    back(driver(&client)).await.expect("rolled back");
+    is(&["uninstalled", "deployed"]).await;
+
+    let forget = async |driver: Driver| wish.leave(&driver.ways(waits.clone())).await;
+    whole &= cut_short(cluster, writes, end, forget).await;
+    forget(driver(&client)).await.expect("uninstalled");
+    is(&[]).await;
+    whole
 }
 
 /// Install, upgrade, rollback, uninstall, each cut short and then done again.

@@ -5,7 +5,9 @@
 mod chunks;
 mod cli;
 mod conflicts;
+mod counted;
 mod crds;
+mod drift;
 mod hooks;
 mod kill;
 mod support;

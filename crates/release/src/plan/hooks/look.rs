@@ -26,6 +26,8 @@ pub struct Run<'a> {
     pub now: Timestamp,
     /// How long it may take from its start.
     pub timeout: Duration,
+    /// When it has to be done, whenever it was begun, where all of an action has one deadline.
+    pub until: Option<Timestamp>,
 }
 
 /// What a run waits for.
@@ -91,7 +93,7 @@ impl Run<'_> {
     pub fn look(&self, live: Option<&Value>) -> Look {
         match live {
             None if self.hook.last_run.phase == RUNNING && may_vanish(self.hook) => Look::Done,
-            None if self.remaining().is_zero() => Look::Restart,
+            None if self.remaining().is_zero() => self.begin_anew(),
             None => Look::Create,
             Some(live) if self.is_of(live) => self.judge(live),
             Some(live) => self.replace(live),
@@ -100,10 +102,22 @@ impl Run<'_> {
 
     /// How much time is left.
     pub fn remaining(&self) -> Duration {
+        if let Some(until) = self.until {
+            return Duration::try_from(until.duration_since(self.now)).unwrap_or_default();
+        }
         let started = self.hook.last_run.started_at.0.unwrap_or(self.now);
         // A start in the future is another clock's, by which no time has passed yet.
         let passed = Duration::try_from(self.now.duration_since(started)).unwrap_or_default();
         self.timeout.saturating_sub(passed)
+    }
+
+    /// Another start brings more time, unless the time is the whole action's.
+    fn begin_anew(&self) -> Look {
+        if self.until.is_none() {
+            return Look::Restart;
+        }
+        let message = "no time was left to begin it".to_owned();
+        Look::Failed { reason: "TimedOut".to_owned(), message }
     }
 
     fn judge(&self, live: &Value) -> Look {
@@ -141,7 +155,7 @@ impl Run<'_> {
             return self.wait(Why::Gone, "Terminating".to_owned(), message);
         }
         if self.remaining().is_zero() {
-            return Look::Restart;
+            return self.begin_anew();
         }
         if self.may_delete(live) {
             return Look::Delete { uid: metadata_str(live, "uid").to_owned() };

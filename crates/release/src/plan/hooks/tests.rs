@@ -203,6 +203,7 @@ fn look_at(policies: &str, phase: &str, age: Duration, live: Option<Value>, ttl:
         revision: 1,
         now: now(),
         timeout: HOOK_TIMEOUT,
+        until: None,
     };
     let live = live.map(|mut live| {
         if live["metadata"]["annotations"][RUN] == "this" {
@@ -306,6 +307,7 @@ fn definitions_are_never_deleted_and_what_does_not_end_is_done_once_it_is_there(
         revision: 1,
         now: now(),
         timeout: HOOK_TIMEOUT,
+        until: None,
     };
     let mut live = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "h", "annotations": {"helm.sh/hook": "pre-install"}}});

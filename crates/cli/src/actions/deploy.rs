@@ -1,0 +1,479 @@
+//! What an install and an upgrade have in common: from a chart to a deployed revision.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Error, Result, anyhow, bail};
+use catamaran_chart::{
+    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderError, RenderInput, Rendered,
+    fresh_seed,
+};
+use catamaran_release::plan::values::{Chosen, Reuse, choose};
+use catamaran_release::plan::{Goal, is_drawn_alike};
+use catamaran_release::{
+    Action, Desired, Driver, Error as ReleaseError, History, Kept, Release, Status, Ways, WhyKept,
+};
+use catamaran_repository::Finder;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::flags::{ChartArgs, DryRun};
+use super::pursue::Stop;
+use super::show::{DRY, Shown, hide_secrets};
+use super::site::Site;
+use crate::charts::{self, cluster};
+use crate::dependency;
+use crate::explain::{Explained, Style};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Install,
+    Upgrade,
+}
+
+/// An install or an upgrade.
+pub(super) struct Deployment<'a> {
+    args: &'a ChartArgs,
+    pub(super) name: String,
+    pub(super) doing: Doing,
+    pub(super) reuse: Reuse,
+    pub(super) history_max: usize,
+    pub(super) cleanup: bool,
+    /// What is printed first once it is done.
+    pub(super) said: String,
+    mode: DryRun,
+    finder: Finder,
+    path: PathBuf,
+    given: Map<String, Value>,
+    /// Absent where no cluster is asked.
+    site: Option<Site>,
+    history: Option<History>,
+}
+
+/// What was rendered, for which revision.
+struct Wish {
+    facts: ReleaseFacts,
+    rendered: Rendered,
+    /// Whether the record of a begun revision stands instead of what was rendered now.
+    drawn: bool,
+}
+
+impl<'a> Deployment<'a> {
+    /// Finds the chart and reads the values.
+    pub(super) fn new(
+        args: &'a ChartArgs,
+        name: String,
+        place: &str,
+        mode: DryRun,
+        doing: Doing,
+    ) -> Result<Self> {
+        args.check()?;
+        if args.hide_secret && mode == DryRun::No {
+            bail!("hiding Kubernetes secrets requires a dry-run mode");
+        }
+        let profile = args.helm.profile;
+        let finder = args.source.finder(&args.global.files, profile);
+        let path = args.source.locate(&finder, place)?;
+        let given = charts::values(&args.values, &finder, profile)?;
+        let offline = mode == DryRun::Client && doing == Doing::Install;
+        let site = if offline { None } else { Some(Site::new(&args.global)?) };
+        let (reuse, history_max) = (Reuse::Unless, catamaran_release::drive::DEFAULT_HISTORY);
+        Ok(Self {
+            args,
+            name,
+            doing,
+            reuse,
+            history_max,
+            cleanup: false,
+            said: String::new(),
+            mode,
+            finder,
+            path,
+            given,
+            site,
+            history: None,
+        })
+    }
+
+    /// The release's records, read once.
+    pub(super) fn history(&mut self) -> Result<&History> {
+        if self.history.is_none() {
+            let history = if let Some(site) = &self.site {
+                site.history(&self.name)?
+            } else {
+                let namespace = self.args.global.cluster.namespace();
+                History::empty(&namespace, &self.name, Timestamp::now())
+            };
+            self.history = Some(history);
+        }
+        self.history.as_ref().ok_or_else(|| anyhow!("there is no history"))
+    }
+
+    /// Carries it out, or shows it.
+    pub(super) fn run(mut self, out: &mut impl Write) -> Result<()> {
+        let profile = self.args.helm.profile;
+        let history = self.history()?.clone();
+        let base = if self.doing == Doing::Upgrade { history.base() } else { None };
+        let given = std::mem::take(&mut self.given);
+        let chosen = choose(self.reuse, base, given, profile).map_err(|why| anyhow!(why))?;
+        let chart = self.chart(&chosen)?;
+        self.define(&chart)?;
+        let wish = self.wish(&history, &chart, &chosen.config, out)?;
+        charts::warn(&wish.rendered);
+        let labels = self.args.labels(self.doing == Doing::Upgrade)?;
+        let desired = Desired::new(chart.chart(), &chosen.config, &wish.rendered, &wish.facts)
+            .labelled(&labels)
+            .of_any_chart();
+        if self.mode != DryRun::No {
+            let record = self.preview(&history, &desired)?;
+            out.write_all(self.said.as_bytes())?;
+            return self.print(&record, out);
+        }
+        let site = self.site()?;
+        let resumes = history.newest().is_some_and(|it| it.version == wish.facts.revision);
+        if !resumes {
+            self.preview(&history, &desired)?;
+        }
+        if self.doing == Doing::Install && self.args.create_namespace {
+            site.create_namespace()?;
+        }
+        let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
+        let driver = driver.history_max(self.history_max);
+        let record = match drive(site, &driver, until, history, &desired, wish.drawn) {
+            Ok(record) => record,
+            Err(stop) => return Err(self.failed(site, wish.facts.revision, stop)),
+        };
+        out.write_all(self.said.as_bytes())?;
+        self.print(&record, out)
+    }
+
+    fn site(&self) -> Result<&Site> {
+        self.site.as_ref().ok_or_else(|| anyhow!("there is no cluster"))
+    }
+
+    fn ways(&self) -> Ways {
+        let args = self.args;
+        let wait = args.jobs.wait.what(args.failure.takes_back(), args.jobs.wait_for_jobs);
+        Ways {
+            description: args.description.clone().filter(|text| !text.is_empty()),
+            no_hooks: args.no_hooks,
+            skip_crds: args.skip_crds,
+            take_ownership: args.take_ownership,
+            force: args.force.force().unwrap_or_default(), // checked at the beginning
+            wait,
+            ..Ways::default()
+        }
+    }
+
+    /// The chart, with the defaults that were chosen.
+    fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
+        let profile = self.args.helm.profile;
+        let steps = self.args.post_renderer.steps(profile)?;
+        let chart = match self.compile(chosen)? {
+            Err(RenderError::MissingDependencies(_)) if self.args.dependency_update => {
+                dependency::update(&self.path, &self.finder)?;
+                self.compile(chosen)?
+            }
+            compiled => compiled,
+        };
+        let chart = chart.map_err(|error| anyhow!(error.text(profile)))?;
+        if self.doing == Doing::Install && chart.chart().is_library() {
+            bail!("{} charts are not installable", chart.metadata().kind);
+        }
+        if chart.metadata().deprecated {
+            eprintln!("{}", charts::deprecated(profile));
+        }
+        Ok(chart.with_post_renderers(steps))
+    }
+
+    fn compile(&self, chosen: &Chosen) -> Result<Result<CompiledChart, RenderError>> {
+        let path: &Path = &self.path;
+        let mut chart = charts::load(path, self.args.helm.profile)?;
+        if self.args.skip_schema_validation {
+            chart = chart.without_schemas();
+        }
+        if let Some(defaults) = &chosen.defaults {
+            chart.values.clone_from(defaults);
+            chart.more_values.clear();
+        }
+        Ok(chart.compile())
+    }
+
+    /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one
+    /// of a rendering's inputs.
+    fn define(&self, chart: &CompiledChart) -> Result<()> {
+        if self.args.skip_crds || self.mode == DryRun::Client || chart.chart().crds().is_empty() {
+            return Ok(());
+        }
+        if self.mode == DryRun::Server {
+            eprintln!(
+                "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
+            );
+            return Ok(());
+        }
+        let site = self.site()?;
+        let (driver, until) = site.driver(Ways::default(), self.args.jobs.wait.timeout());
+        let defined = site
+            .pursue(&driver, until, async || driver.crds(chart.chart()).await.map_err(Stop::from));
+        Ok(defined?)
+    }
+
+    /// Renders for the revision that is due: the one that an earlier call has begun for the same, or
+    /// the next.
+    fn wish(
+        &self,
+        history: &History,
+        chart: &CompiledChart,
+        config: &Map<String, Value>,
+        out: &mut impl Write,
+    ) -> Result<Wish> {
+        if let Some(facts) = self.begun(history, chart, config) {
+            let mut render = |clock| self.render(chart, config, &facts, clock, out);
+            let rendered = render(SystemTime::now())?;
+            let desired = Desired::new(chart.chart(), config, &rendered, &facts).of_any_chart();
+            let is_same = history.decide(&desired)? == Action::Resume;
+            // What is not the same may be what the chart draws anew each time.
+            let drawn = !is_same && {
+                let other = render(SystemTime::now() + A_YEAR)?;
+                let newest = history.newest();
+                newest.is_some_and(|newest| is_drawn_alike(newest, &rendered, &other))
+            };
+            if is_same || drawn {
+                eprintln!("going on with revision {}, which was begun earlier", facts.revision);
+                return Ok(Wish { facts, rendered, drawn });
+            }
+        }
+        let facts = history.next_facts();
+        let rendered = self.render(chart, config, &facts, SystemTime::now(), out)?;
+        Ok(Wish { facts, rendered, drawn: false })
+    }
+
+    /// What the newest revision was rendered with, if it was begun, by the same wish, and not ended.
+    fn begun(
+        &self,
+        history: &History,
+        chart: &CompiledChart,
+        config: &Map<String, Value>,
+    ) -> Option<ReleaseFacts> {
+        let newest = history.interrupted().filter(|newest| newest.info.status.is_pending())?;
+        let metadata = chart.metadata();
+        let same = newest.info.status != Status::PendingRollback
+            && (newest.chart_name(), newest.chart_version())
+                == (&*metadata.name, &*metadata.version)
+            && newest.config == *config;
+        (same && self.mode == DryRun::No).then(|| history.current_facts())
+    }
+
+    fn render(
+        &self,
+        chart: &CompiledChart,
+        config: &Map<String, Value>,
+        facts: &ReleaseFacts,
+        clock: SystemTime,
+        out: &mut impl Write,
+    ) -> Result<Rendered> {
+        let profile = self.args.helm.profile;
+        let cluster = match self.mode {
+            DryRun::Client => None,
+            DryRun::No | DryRun::Server => self.site.as_ref().map(|site| &site.cluster),
+        };
+        let capabilities = match cluster {
+            Some(cluster) => cluster.capabilities()?,
+            None => Capabilities::offline(profile),
+        };
+        let lookups = if cluster.is_some() { Lookups::online() } else { Lookups::offline() };
+        let input = RenderInput {
+            values: config,
+            release: facts,
+            capabilities: &capabilities,
+            profile,
+            lookups: &if self.args.enable_dns { lookups.with_hosts() } else { lookups },
+            clock,
+            seed: fresh_seed(),
+            budget: self.args.render_limits,
+        };
+        match cluster::render(chart, &input, cluster)? {
+            Ok(rendered) => Ok(rendered),
+            Err(error) => {
+                let text = charts::failed(&self.args.global, profile, &error, out)?;
+                let style = Style::of(&self.args.global);
+                Err(style.explain(text, &error, chart.chart(), &self.args.values))
+            }
+        }
+    }
+
+    /// The record that it would begin with; an error if it would be refused.
+    fn preview(&self, history: &History, desired: &Desired<'_>) -> Result<Release> {
+        let mut record = if let (Some(site), false) = (&self.site, self.mode == DryRun::Client) {
+            let driver = site.cluster.driver().ways(self.ways());
+            let looked = site.cluster.wait(driver.preview(history, desired));
+            looked.map_err(|error| self.refused(error))?
+        } else {
+            let action = history.decide(desired)?;
+            Goal::new(history, desired, &action, Timestamp::now()).record
+        };
+        record.info.description = match &self.args.description {
+            Some(text) if self.doing == Doing::Upgrade && !text.is_empty() => text.clone(),
+            _ => DRY.to_owned(),
+        };
+        if self.args.hide_secret {
+            hide_secrets(&mut record);
+        }
+        Ok(record)
+    }
+
+    /// What stands in the way before anything was written.
+    fn refused(&self, error: ReleaseError) -> Error {
+        let what = match self.doing {
+            Doing::Install => "install",
+            Doing::Upgrade => "update",
+        };
+        match error {
+            ReleaseError::Ownership { .. } => anyhow!("unable to continue with {what}: {error}"),
+            error => Stop::from(error).into(),
+        }
+    }
+
+    fn print(&self, record: &Release, out: &mut impl Write) -> Result<()> {
+        let shown = Shown { notes: !self.args.hide_notes, ..Shown::new(record) };
+        shown.print(self.args.output.output, out)
+    }
+
+    /// What is done, and said, about a revision that failed.
+    fn failed(&self, site: &Site, revision: u32, stop: Stop) -> Error {
+        if !matches!(stop, Stop::Failed(_)) {
+            return stop.into();
+        }
+        let timeout = self.args.jobs.wait.timeout();
+        let begun = site.history(&self.name).ok().filter(|history| {
+            history.revision(revision).is_some_and(|record| {
+                matches!(record.info.status, Status::Failed) || record.info.status.is_pending()
+            })
+        });
+        let Some(history) = begun else { return stop.into() };
+        if self.cleanup {
+            let driver = site.cluster.driver();
+            if let Err(error) = site.cluster.wait(driver.clean_up(&history, revision)) {
+                return anyhow!(
+                    "an error occurred while cleaning up resources. original upgrade error: {stop}: unable to cleanup resources: {error}"
+                );
+            }
+        }
+        if !self.args.failure.takes_back() {
+            return stop.into();
+        }
+        match self.doing {
+            Doing::Install => self.take_away(site, timeout, &stop),
+            Doing::Upgrade => self.take_back(site, &history, timeout, &stop),
+        }
+    }
+
+    /// A failed install is uninstalled.
+    fn take_away(&self, site: &Site, timeout: Duration, stop: &Stop) -> Error {
+        let (driver, until) = site.driver(self.ways(), timeout);
+        let gone = site.pursue(&driver, until, async || {
+            driver.uninstall(&site.namespace, &self.name).await.map_err(Stop::from)
+        });
+        match gone {
+            Ok(_) => anyhow!(
+                "release {} failed, and has been uninstalled due to rollback-on-failure being set: {stop}",
+                self.name
+            ),
+            Err(error) => anyhow!(
+                "an error occurred while uninstalling the release. original install error: {stop}: {error}"
+            ),
+        }
+    }
+
+    /// A failed upgrade is rolled back to the newest revision that was deployed.
+    fn take_back(&self, site: &Site, history: &History, timeout: Duration, stop: &Stop) -> Error {
+        let good = |status: &Status| matches!(status, Status::Deployed | Status::Superseded);
+        let Some(to) = history.releases().rev().find(|release| good(&release.info.status)) else {
+            return anyhow!(
+                "unable to find a previously successful release when attempting to rollback. original upgrade error: {stop}"
+            );
+        };
+        let ways = Ways { description: None, ..self.ways() };
+        match super::rollback::roll_back(site, history, to.version, ways, timeout, 0) {
+            Ok(()) => anyhow!(
+                "release {} failed, and has been rolled back due to rollback-on-failure being set: {stop}",
+                self.name
+            ),
+            Err(error) => anyhow!(
+                "an error occurred while rolling back the release. original upgrade error: {stop}: {error}"
+            ),
+        }
+    }
+}
+
+/// How far the clock is turned to see what a chart makes of it.
+const A_YEAR: Duration = Duration::from_hours(24 * 366);
+
+/// Calls the driver until the revision is deployed.
+fn drive(
+    site: &Site,
+    driver: &Driver,
+    until: Timestamp,
+    history: History,
+    desired: &Desired<'_>,
+    drawn: bool,
+) -> Result<Release, Stop> {
+    let revision = desired.release.revision;
+    let (namespace, name) = (site.namespace.clone(), history.name().to_owned());
+    let (mut known, mut begun, mut kept) = (Some(history), false, Vec::new());
+    let done = site.pursue(driver, until, async || {
+        let again = known.is_none();
+        let history = match known.take() {
+            Some(history) => history,
+            None => driver.history(&namespace, &name).await?,
+        };
+        let own = history.revision(revision);
+        if let Some(own) = own.filter(|own| again && own.info.status == Status::Deployed) {
+            return Ok(Release::clone(own)); // by a write whose answer was lost
+        }
+        let newest = history.newest().map_or(0, |newest| newest.version);
+        if newest > revision || begun && own.is_none() {
+            return Err(Stop::Overtaken(revision));
+        }
+        begun |= own.is_some();
+        let applied = if drawn {
+            driver.resume(&history, desired).await
+        } else {
+            driver.apply(&history, desired).await
+        };
+        let applied = match applied {
+            Err(ReleaseError::WrongFacts { .. }) if again => return Err(Stop::Overtaken(revision)),
+            applied => applied?,
+        };
+        kept = applied.kept;
+        Ok(Release::clone(&applied.release))
+    });
+    kept.iter().for_each(tell_of_kept);
+    done
+}
+
+/// Says that an object was left which the new revision has not, unless that was asked for.
+fn tell_of_kept(kept: &Kept) {
+    let why = match &kept.why {
+        WhyKept::Policy => return,
+        WhyKept::UnknownPolicy(value) => {
+            format!("its resource policy has the value {value:?}, which Helm does not know")
+        }
+        WhyKept::NotOurs => "it is not owned by this release any more".to_owned(),
+        WhyKept::Replaced => "another object has taken its place".to_owned(),
+        WhyKept::NoKind => "its kind is not served any more".to_owned(),
+    };
+    eprintln!("warning: {} was left: {why}", kept.id);
+}
+
+/// An error in the words that helm puts before it.
+pub(super) fn prefixed(before: &str, error: Error) -> Error {
+    match error.downcast::<Explained>() {
+        Ok(Explained { text, more }) => {
+            Explained { text: format!("{before}: {text}"), more }.into()
+        }
+        Err(error) => anyhow!("{before}: {error}"),
+    }
+}

@@ -1,0 +1,411 @@
+//! Flags that several actions have in common.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use catamaran_chart::Budget;
+use catamaran_release::{Cascade, Force, Wait};
+use clap::Args;
+
+use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs, go_bool};
+use crate::post_renderer::PostRendererArgs;
+use crate::source::SourceArgs;
+
+/// Labels that Helm keeps for itself.
+const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
+/// What helm waits if it is told not to.
+const LEAST: Duration = Duration::from_secs(30);
+
+/// How long, and what for.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Waiting")]
+pub(crate) struct WaitArgs {
+    /// Wait until all objects do their work (or are gone, at an uninstall), and fail if they do not
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "watcher",
+        hide_default_value = true,
+        value_name = "HOW",
+        value_parser = strategy
+    )]
+    wait: Option<bool>,
+    /// How long all waiting may take together, hooks included
+    #[arg(
+        long,
+        default_value = "5m0s",
+        value_name = "DURATION",
+        value_parser = duration
+    )]
+    timeout: Duration,
+}
+
+/// What comes with waiting where there may be Jobs.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Waiting")]
+pub(crate) struct JobArgs {
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    /// With --wait: Jobs have to be complete
+    #[arg(long)]
+    pub wait_for_jobs: bool,
+}
+
+impl WaitArgs {
+    /// How long all waiting may take together.
+    pub(crate) fn timeout(&self) -> Duration {
+        if self.timeout.is_zero() { LEAST } else { self.timeout }
+    }
+
+    /// What is waited for; `always` where another flag asks for it too.
+    pub(crate) fn what(&self, always: bool, jobs: bool) -> Wait {
+        match self.wait.unwrap_or_default() || always {
+            true if jobs => Wait::Jobs,
+            true => Wait::Objects,
+            false => Wait::No,
+        }
+    }
+}
+
+/// Ours waits by watching in any case; helm's other ways are taken as the wish to wait, or not to.
+fn strategy(text: &str) -> Result<bool, String> {
+    match text {
+        "watcher" | "legacy" => Ok(true),
+        "hookOnly" => Ok(false),
+        other => go_bool(other).map_err(|_| {
+            format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
+        }),
+    }
+}
+
+/// A duration as Go reads it: `1h2m3.5s`, `300ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("time: invalid duration {text:?}");
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut seconds = 0.0_f64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(digits);
+        let number: f64 = number.parse().map_err(|_| invalid())?;
+        let letters = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "" => return Err(format!("time: missing unit in duration {text:?}")),
+            _ => return Err(format!("time: unknown unit {unit:?} in duration {text:?}")),
+        };
+        seconds += number * unit;
+        rest = after;
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| invalid())
+}
+
+/// The form of what is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// The form of what is printed: table, json or yaml
+    #[arg(
+        short,
+        long,
+        default_value = "table",
+        value_name = "FORMAT",
+        help_heading = "Output",
+        value_parser = format
+    )]
+    pub output: Format,
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    match text {
+        "table" => Ok(Format::Table),
+        "json" => Ok(Format::Json),
+        "yaml" => Ok(Format::Yaml),
+        _ => Err("invalid format type".to_owned()),
+    }
+}
+
+/// Whether, and how, an action is only shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DryRun {
+    /// It is carried out.
+    #[default]
+    No,
+    /// What would be done, as far as that is known without the objects of the cluster.
+    Client,
+    /// The cluster is asked for what it can do and what is there.
+    Server,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct DryRunArgs {
+    /// Show what would be done and do nothing: client, or server, which looks at what is there
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "unset",
+        value_name = "WHERE",
+        help_heading = "Release"
+    )]
+    dry_run: Option<String>,
+}
+
+impl DryRunArgs {
+    /// What the flag means; warns as helm does.
+    pub(crate) fn mode(&self) -> Result<DryRun> {
+        let warn = |text: &str| eprintln!("level=WARN msg={text:?}");
+        match self.dry_run.as_deref() {
+            None | Some("none") => Ok(DryRun::No),
+            Some("client") => Ok(DryRun::Client),
+            Some("server") => Ok(DryRun::Server),
+            Some("unset") => {
+                warn("--dry-run is deprecated and should be replaced with '--dry-run=client'");
+                Ok(DryRun::Client)
+            }
+            Some(value) => {
+                let asked = go_bool(value).map_err(|_| {
+                    anyhow!(
+                        "invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""
+                    )
+                })?;
+                let (mode, word) =
+                    if asked { (DryRun::Client, "client") } else { (DryRun::No, "none") };
+                warn(&format!(
+                    "boolean '--dry-run={value}' flag is deprecated and must be replaced with '--dry-run={word}'"
+                ));
+                Ok(mode)
+            }
+        }
+    }
+}
+
+/// What becomes of an action that fails.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Release")]
+pub(crate) struct FailureArgs {
+    /// If it fails, take it back: uninstall after an install, roll back after an upgrade; waits as
+    /// with --wait
+    #[arg(long)]
+    rollback_on_failure: bool,
+    #[arg(long, hide = true)]
+    atomic: bool,
+}
+
+impl FailureArgs {
+    /// Whether a failed action is taken back.
+    pub(crate) fn takes_back(&self) -> bool {
+        self.rollback_on_failure || self.atomic
+    }
+}
+
+/// What an install and an upgrade have in common.
+#[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
+pub(crate) struct ChartArgs {
+    #[command(flatten)]
+    pub values: ValueArgs,
+
+    #[command(flatten)]
+    pub jobs: JobArgs,
+    #[command(flatten)]
+    pub failure: FailureArgs,
+    #[command(flatten)]
+    pub dry_run: DryRunArgs,
+    /// Create the release's namespace if there is none (at an upgrade: with --install)
+    #[arg(long, help_heading = "Release")]
+    pub create_namespace: bool,
+    /// What the history says of the revision, instead of helm's words
+    #[arg(long, value_name = "TEXT", help_heading = "Release")]
+    pub description: Option<String>,
+    /// Labels of the release's record: key=value,...; an upgrade takes one away by key=null
+    #[arg(short, long, value_delimiter = ',', value_name = "LABELS", help_heading = "Release")]
+    pub labels: Vec<String>,
+    /// Run no hooks
+    #[arg(long, help_heading = "Release")]
+    pub no_hooks: bool,
+    /// Leave the definitions of crds/ alone; they are created where there are none otherwise
+    #[arg(long, help_heading = "Release")]
+    pub skip_crds: bool,
+    /// Take over objects that are there already, whoever made them
+    #[arg(long, help_heading = "Release")]
+    pub take_ownership: bool,
+    /// Let `getHostByName` ask for addresses; it finds nothing otherwise
+    #[arg(long, help_heading = "Cluster")]
+    pub enable_dns: bool,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Do not print the chart's notes
+    #[arg(long, help_heading = "Output")]
+    pub hide_notes: bool,
+    /// With --dry-run: leave Secrets out of what is printed
+    #[arg(long, help_heading = "Output")]
+    pub hide_secret: bool,
+
+    /// Do not check the values against values.schema.json
+    #[arg(long, help_heading = "Checks")]
+    pub skip_schema_validation: bool,
+    #[command(flatten)]
+    pub helm: ProfileArgs,
+    /// How much a rendering may use, where the defaults are not right (docs/limits.md)
+    #[arg(
+        long,
+        value_name = "LIMITS",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Checks"
+    )]
+    pub render_limits: Budget,
+
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// Fetch the charts that are missing in charts/ first
+    #[arg(long, help_heading = "Repositories")]
+    pub dependency_update: bool,
+    #[command(flatten)]
+    pub post_renderer: PostRendererArgs,
+    #[command(flatten)]
+    pub force: ForceArgs,
+    #[arg(long, hide = true)]
+    pub disable_openapi_validation: bool,
+    #[arg(long, hide = true)]
+    pub render_subchart_notes: bool,
+}
+
+/// How objects are written. Ours are always applied server-side, and over conflicts.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Release")]
+#[allow(clippy::struct_excessive_bools, reason = "as many flags")]
+pub(crate) struct ForceArgs {
+    /// Replace objects instead of applying them: what the chart does not say is gone
+    #[arg(long)]
+    force_replace: bool,
+    /// Delete objects and create them anew where a field would have to change that never does
+    #[arg(long)]
+    recreate_on_immutable: bool,
+    #[arg(long, hide = true)]
+    force: bool,
+    #[arg(long, hide = true)]
+    force_conflicts: bool,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    server_side: Option<String>,
+}
+
+impl ForceArgs {
+    /// What the flags mean; refuses what would be done in another way.
+    pub(crate) fn force(&self) -> Result<Force> {
+        if let Some(text) = self.server_side.as_deref().filter(|text| *text != "auto")
+            && go_bool(text) != Ok(true)
+        {
+            bail!("--server-side={text} is not supported: objects are applied server-side");
+        }
+        if self.force {
+            deprecated("--force", "--force-replace");
+        }
+        let replace = self.force || self.force_replace;
+        match (replace, self.recreate_on_immutable) {
+            (true, _) if self.force_conflicts => bail!(
+                "if any flags in the group [force-replace force-conflicts] are set none of the others can be; [force-conflicts force-replace] were all set"
+            ),
+            (true, true) => bail!("--force-replace and --recreate-on-immutable exclude each other"),
+            (true, false) => Ok(Force::Replace),
+            (false, true) => Ok(Force::Recreate),
+            (false, false) => Ok(Force::No),
+        }
+    }
+}
+
+impl ChartArgs {
+    /// Refuses what cannot be done as asked.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.render_subchart_notes {
+            bail!("--render-subchart-notes is not supported yet");
+        }
+        if self.failure.atomic {
+            deprecated("--atomic", "--rollback-on-failure");
+        }
+        self.force.force().map(drop)
+    }
+
+    /// The labels of `--labels`; `None` takes one away.
+    pub(crate) fn labels(&self, is_upgrade: bool) -> Result<BTreeMap<String, Option<String>>> {
+        let mut labels = BTreeMap::new();
+        for pair in self.labels.iter().filter(|pair| !pair.is_empty()) {
+            let Some((key, value)) = pair.split_once('=') else {
+                bail!(
+                    "invalid argument {pair:?} for \"-l, --labels\" flag: {pair} must be formatted as key=value"
+                );
+            };
+            let value = Some(value.to_owned()).filter(|value| !is_upgrade || value != "null");
+            labels.insert(key.to_owned(), value);
+        }
+        if labels.keys().any(|key| SYSTEM_LABELS.contains(&key.as_str())) {
+            bail!(
+                "user supplied labels contains system reserved label name. System labels: [{}]",
+                SYSTEM_LABELS.join(" ")
+            );
+        }
+        Ok(labels)
+    }
+}
+
+/// What helm says of a flag that has another name by now.
+fn deprecated(flag: &str, name: &str) {
+    eprintln!("Flag {flag} has been deprecated, use {name} instead");
+}
+
+/// Which way dependents go.
+pub(crate) fn cascade(text: &str) -> Result<Cascade> {
+    match text {
+        "background" => Ok(Cascade::Background),
+        "foreground" => Ok(Cascade::Foreground),
+        "orphan" => Ok(Cascade::Orphan),
+        _ => bail!(
+            "invalid cascade value ({text}). Must be \"background\", \"foreground\", or \"orphan\""
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_in_go() {
+        for (text, expected) in [
+            ("5m0s", Ok(Duration::from_mins(5))),
+            ("1h2m3.5s", Ok(Duration::from_millis(3_723_500))),
+            ("300ms", Ok(Duration::from_millis(300))),
+            ("0", Ok(Duration::ZERO)),
+            ("x", Err("time: invalid duration \"x\"".to_owned())),
+            ("", Err("time: invalid duration \"\"".to_owned())),
+            ("5", Err("time: missing unit in duration \"5\"".to_owned())),
+            ("5d", Err("time: unknown unit \"d\" in duration \"5d\"".to_owned())),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `catamaran test`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow};
+use catamaran_release::plan::hooks::{Event, order};
+use catamaran_release::record::Hook;
+use catamaran_release::{Release, Ways};
+use clap::Args;
+use kube::api::LogParams;
+use kube::core::Request;
+use serde_json::Value;
+
+use super::flags::{Format, WaitArgs};
+use super::pursue::Stop;
+use super::show::Shown;
+use super::{missing, one, site::Site};
+use crate::charts;
+use crate::charts::flags::GlobalArgs;
+
+/// Run the tests of a release, as `helm test` does
+///
+/// They run one after the other until one fails. Ctrl-C leaves the test that runs, and the same
+/// command goes on with it.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TestArgs {
+    /// The release's name
+    #[arg(value_name = "RELEASE")]
+    names: Vec<String>,
+    /// Which tests: name=a,name=b, or all but those by !name=a
+    #[arg(long, value_delimiter = ',', value_name = "FILTERS", help_heading = "Release")]
+    filter: Vec<String>,
+    /// Print what the tests' pods have printed
+    #[arg(long, help_heading = "Output")]
+    logs: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    global: GlobalArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  catamaran test demo --logs
+  catamaran test demo --filter name=demo-connects --timeout 1m";
+
+/// The names of tests that are asked for.
+#[derive(Debug, Default)]
+struct Filter<'a> {
+    only: Vec<&'a str>,
+    not: Vec<&'a str>,
+}
+
+impl<'a> Filter<'a> {
+    fn read(filters: &'a [String]) -> Self {
+        let mut filter = Self::default();
+        for text in filters {
+            if let Some(name) = text.strip_prefix("name=") {
+                filter.only.push(name);
+            } else if let Some(rest) = text.strip_prefix('!')
+                && let Some(name) = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix("name=")
+            {
+                filter.not.push(name);
+            }
+        }
+        filter
+    }
+
+    fn takes(&self, hook: &Hook) -> bool {
+        let name = hook.name.as_str();
+        !self.not.contains(&name) && (self.only.is_empty() || self.only.contains(&name))
+    }
+}
+
+pub(crate) fn run(args: &TestArgs) -> ExitCode {
+    charts::print(|out| test(args, out))
+}
+
+fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
+    let name = one(&args.names, "test [RELEASE] [flags]")?;
+    let site = Site::new(&args.global)?;
+    if site.history(name)?.is_empty() {
+        return Err(missing());
+    }
+    let filter = Filter::read(&args.filter);
+    let (driver, until) = site.driver(Ways::default(), args.wait.timeout());
+    let tested = site.pursue(&driver, until, async || {
+        let mut history = driver.history(&site.namespace, name).await?;
+        Ok(driver.test(&mut history, |hook| filter.takes(hook), None).await.map(drop)?)
+    });
+    if let Err(stop @ (Stop::Interrupted | Stop::Overtaken(_))) = tested {
+        return Err(stop.into());
+    }
+    let history = site.history(name)?;
+    let release = history.newest().ok_or_else(missing)?;
+    Shown { notes: false, ..Shown::new(release) }.print(Format::Table, out)?;
+    if args.logs {
+        writeln!(out)?;
+        if let Err(error) = logs(&site, release, &filter, out) {
+            return Err(match tested {
+                Err(stop) => anyhow!("{stop}\n{error}"),
+                Ok(()) => error,
+            });
+        }
+    }
+    Ok(tested?)
+}
+
+/// What the containers of the tests' pods have printed.
+fn logs(site: &Site, release: &Release, filter: &Filter<'_>, out: &mut impl Write) -> Result<()> {
+    for hook in order(&release.hooks, Event::Test).iter().filter_map(|it| release.hooks.get(*it)) {
+        if hook.kind == "Pod" && filter.takes(hook) {
+            logs_of(site, &hook.name, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn logs_of(site: &Site, pod: &str, out: &mut impl Write) -> Result<()> {
+    let path = format!("/api/v1/namespaces/{}/pods", site.namespace);
+    let (pods, client) = (Request::new(path), site.cluster.client());
+    let live: Value = site
+        .cluster
+        .wait(client.request(pods.get(pod, &kube::api::GetParams::default())?))
+        .map_err(|error| anyhow!("unable to get pod {pod}: {error}"))?;
+    let containers = ["/spec/initContainers", "/spec/containers"];
+    let containers = containers.iter().filter_map(|path| live.pointer(path)?.as_array()).flatten();
+    let mut faults = Vec::new();
+    for container in containers.filter_map(|container| container.get("name")?.as_str()) {
+        let params = LogParams { container: Some(container.to_owned()), ..LogParams::default() };
+        match site.cluster.wait(client.request_text(pods.logs(pod, &params)?)) {
+            Ok(text) => writeln!(out, "POD LOGS: {pod} ({container})\n{text}")?,
+            Err(error) => faults
+                .push(format!("unable to get logs for pod {pod}, container {container}: {error}")),
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(anyhow!(faults.join("\n"))) }
+}

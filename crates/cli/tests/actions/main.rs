@@ -1,0 +1,9 @@
+//! `catamaran install` and its kin on a real API server, beside the real helm.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // all of it is tests
+
+mod hands;
+mod interrupted;
+mod support;
+mod wishes;
+mod words;

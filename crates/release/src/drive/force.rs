@@ -1,0 +1,96 @@
+//! Writing an object where an apply is not enough, because somebody asked for that.
+
+use catamaran_cluster::apply::{ApplyError, FailureKind, metadata, metadata_str};
+use kube::api::PropagationPolicy;
+use serde_json::Value;
+
+use super::objects::Sent;
+use super::{Driver, Force};
+use crate::Error;
+use crate::objects::{PlannedObject, ownership_problems};
+use crate::plan::How;
+
+impl Driver {
+    /// Sends an object in the way that is asked for.
+    pub(super) async fn send_forced(
+        &self,
+        how: How,
+        object: &PlannedObject,
+        release: (&str, &str),
+    ) -> Result<Sent, Error> {
+        match self.ways.force {
+            Force::No => self.send(how, object, release).await,
+            Force::Replace => self.replace(how, object, release).await,
+            Force::Recreate => match self.send(how, object, release).await {
+                Err(Error::Request(refused)) if is_immutable(&refused) => {
+                    self.recreate(object, release, refused).await
+                }
+                sent => sent,
+            },
+        }
+    }
+
+    /// Puts the object in the place of the one that is there: what the manifest does not say is gone.
+    /// Then applies it, so that our fields are known as ours to the next apply.
+    async fn replace(
+        &self,
+        how: How,
+        object: &PlannedObject,
+        release: (&str, &str),
+    ) -> Result<Sent, Error> {
+        let Some(target) = &object.target else { return self.send(how, object, release).await };
+        let Some(live) = self.applier.get(target).await? else {
+            return self.send(How::Claim, object, release).await;
+        };
+        if how == How::Claim {
+            check_own(&live, object, release)?;
+        }
+        check_stays(&live, object)?;
+        let mut body = object.body.clone();
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            let version = metadata_str(&live, "resourceVersion");
+            metadata.insert("resourceVersion".to_owned(), version.into());
+        }
+        self.applier.replace(target, &body).await?;
+        self.send(How::Apply, object, release).await
+    }
+
+    /// Deletes an object that cannot be changed as is wished, by its uid, and creates it anew.
+    async fn recreate(
+        &self,
+        object: &PlannedObject,
+        release: (&str, &str),
+        refused: ApplyError,
+    ) -> Result<Sent, Error> {
+        let Some(target) = &object.target else { return Err(refused.into()) };
+        if let Some(live) = self.applier.get(target).await? {
+            check_own(&live, object, release)?;
+            check_stays(&live, object)?;
+            let uid = metadata_str(&live, "uid");
+            tracing::info!(object = %object.id, "deleted, to be created anew: {}", refused.message);
+            self.applier.delete(target, uid, PropagationPolicy::Background).await?;
+        }
+        self.send(How::Claim, object, release).await
+    }
+}
+
+fn check_own(live: &Value, object: &PlannedObject, release: (&str, &str)) -> Result<(), Error> {
+    match ownership_problems(live, release) {
+        None => Ok(()),
+        Some(problems) => Err(Error::ownership(&object.id, problems)),
+    }
+}
+
+fn check_stays(live: &Value, object: &PlannedObject) -> Result<(), Error> {
+    match metadata(live).get("deletionTimestamp") {
+        Some(_) => Err(Error::Terminating { object: object.id.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the API server refused a change because such a field never changes. It has no reason of its
+/// own for that, only words; those of all built-in kinds have one of these.
+fn is_immutable(refused: &ApplyError) -> bool {
+    let says = |words: &str| refused.message.contains(words);
+    refused.kind == FailureKind::Invalid && (says("immutable") || says("Forbidden: updates to"))
+}

@@ -1,0 +1,76 @@
+//! How actions are carried out.
+
+use jiff::Timestamp;
+use kube::api::PropagationPolicy;
+
+/// How actions are carried out. The default is an operator's way; a person by hand may ask for more.
+///
+/// It is no part of a record: whoever continues an action says it again.
+#[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
+pub struct Ways {
+    /// The record's description after success, instead of Helm's.
+    pub description: Option<String>,
+    /// Hooks are recorded and not run.
+    pub no_hooks: bool,
+    /// What `crds/` has is left alone.
+    pub skip_crds: bool,
+    /// Objects that are there already become the release's, whoever made them.
+    pub take_ownership: bool,
+    /// How objects are written that an apply alone does not bring to what they shall be.
+    pub force: Force,
+    /// What is waited for besides hooks.
+    pub wait: Wait,
+    /// When all waiting ends in a failure. Without it each hook has its own time.
+    pub until: Option<Timestamp>,
+    /// What an uninstall does with the history.
+    pub keep_history: bool,
+    /// What becomes of the dependents of objects that an uninstall deletes.
+    pub cascade: Cascade,
+}
+
+/// What an action waits for besides hooks, before the hooks that come after its objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Nothing.
+    #[default]
+    No,
+    /// Objects do their work, as kstatus has it; at an uninstall: they are gone.
+    Objects,
+    /// The same, and Jobs are complete.
+    Jobs,
+}
+
+/// How objects are written. Conflicts with other field managers are always overcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Force {
+    /// Applied; what the API server refuses fails.
+    #[default]
+    No,
+    /// Replaced: what the manifest does not say is gone, whoever has set it.
+    Replace,
+    /// Applied; where a field would have to change that never does, deleted and created anew.
+    Recreate,
+}
+
+/// What becomes of the dependents of a deleted object, such as a Deployment's pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cascade {
+    /// They are deleted after it.
+    #[default]
+    Background,
+    /// They are deleted before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+impl From<Cascade> for PropagationPolicy {
+    fn from(cascade: Cascade) -> Self {
+        match cascade {
+            Cascade::Background => Self::Background,
+            Cascade::Foreground => Self::Foreground,
+            Cascade::Orphan => Self::Orphan,
+        }
+    }
+}
