@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
 
@@ -12,11 +11,6 @@ use crate::func::{Ctx, Functions};
 use crate::parse::{Parsed, parse};
 use crate::value::{Str, Value};
 use crate::vm::Machine;
-
-/// Bytes of text whose parsing takes much longer than starting a thread.
-const WORTH_A_THREAD: usize = 64 << 10;
-/// More threads gain little.
-const MAX_THREADS: usize = 4;
 
 /// Templates by name.
 type Named = HashMap<Str, Arc<Template>, RandomState>;
@@ -77,86 +71,12 @@ impl TemplateSet {
         text: impl AsRef<[u8]>,
         room: usize,
     ) -> Result<usize, Error> {
-        let parsed = parse(&name.into(), text.as_ref(), &self.functions, room)?;
-        Ok(self.add(parsed))
-    }
-
-    /// As [`TemplateSet::parse_within`] of one text after the other, with what is left of the room;
-    /// large texts are parsed by several threads. Gives which text is wrong, and why.
-    ///
-    /// # Errors
-    /// Those of the first text that has any.
-    pub fn parse_all(
-        &mut self,
-        texts: &[(&str, &[u8])],
-        room: usize,
-    ) -> Result<(), (usize, Error)> {
-        let mut ahead = self.parse_ahead(texts, room).into_iter();
-        let mut left = room;
-        for (at, (name, text)) in texts.iter().enumerate() {
-            let size = match ahead.next().flatten() {
-                Some(Ok(parsed)) if parsed.size <= left => self.add(parsed),
-                Some(Err(error)) if !error.kind().is_budget() => return Err((at, error)),
-                // Not parsed yet, or with less room than there is.
-                _ => self.parse_within(name, text, left).map_err(|error| (at, error))?,
-            };
-            left -= size.min(left);
-        }
-        Ok(())
-    }
-
-    /// Texts parsed by several threads that share the room, if that is worth while. A thread ends at
-    /// its first error.
-    fn parse_ahead(
-        &self,
-        texts: &[(&str, &[u8])],
-        room: usize,
-    ) -> Vec<Option<Result<Parsed, Error>>> {
-        let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(bytes / WORTH_A_THREAD).min(MAX_THREADS);
-        if threads < 2 {
-            return Vec::new();
-        }
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut room = room / threads;
-            let mut parsed = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((name, text)) = texts.get(at) else { break };
-                let result = parse(&(*name).into(), text, &self.functions, room);
-                room -= result.as_ref().map_or(0, |parsed| parsed.size).min(room);
-                let failed = result.is_err();
-                parsed.push((at, result));
-                if failed {
-                    break;
-                }
-            }
-            parsed
-        };
-        let mut all: Vec<_> = texts.iter().map(|_| None).collect();
-        std::thread::scope(|scope| {
-            // One that cannot be started, or fails, leaves its part to whoever comes after.
-            let start = || std::thread::Builder::new().spawn_scoped(scope, work).ok();
-            let others: Vec<_> = (1..threads).filter_map(|_| start()).collect();
-            let others = work()
-                .into_iter()
-                .chain(others.into_iter().flat_map(|other| other.join().unwrap_or_default()));
-            for (at, result) in others {
-                if let Some(place) = all.get_mut(at) {
-                    *place = Some(result);
-                }
-            }
-        });
-        all
-    }
-
-    fn add(&mut self, parsed: Parsed) -> usize {
-        for template in parsed.defined.into_iter().chain([parsed.main]) {
+        let Parsed { main, defined, size } =
+            parse(&name.into(), text.as_ref(), &self.functions, room)?;
+        for template in defined.into_iter().chain([main]) {
             associate(&mut self.templates, template, |_| false);
         }
-        parsed.size
+        Ok(size)
     }
 
     /// What a missing key gives from now on.

@@ -32,20 +32,18 @@ impl Templates {
         let functions = functions::registry(profile);
         let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
         let mut handlebars = hbs::Set::default();
-        let (others, sources_of_go): (Vec<_>, Vec<_>) =
-            sources.iter().partition(|source| source.mode != hbs::Mode::Off);
-        let texts: Vec<_> =
-            sources_of_go.iter().map(|source| (source.name.as_str(), source.text)).collect();
-        if let Err((at, error)) = go.parse_all(&texts, MAX_CODE) {
-            let (name, text) = texts.get(at).copied().unwrap_or_default();
-            return Err(errors::parse(name, text, &error));
-        }
-        for source in others {
-            if sources.iter().any(|other| other.name == source.output_name()) {
-                return Err(hbs::twice(&source.name));
-            }
+        let mut room = MAX_CODE;
+        for source in sources {
             if let Some(input) = source.handlebars() {
+                if sources.iter().any(|other| other.name == source.output_name()) {
+                    return Err(hbs::twice(&source.name));
+                }
                 handlebars.add(&input, &functions)?;
+            } else {
+                let parsed = go.parse_within(&source.name, source.text, room);
+                let parsed =
+                    parsed.map_err(|error| errors::parse(&source.name, source.text, &error));
+                room -= parsed?.min(room);
             }
         }
         Ok(Self { go, handlebars })
