@@ -180,7 +180,8 @@ fn abbreviate(ctx: &mut Ctx, whole: &[u8], offset: i64, width: i64) -> Outcome {
         return string(ctx, whole);
     }
     let mut offset = offset.min(length);
-    if length - offset < width - 3 {
+    // Wraps, as in Go.
+    if length.wrapping_sub(offset) < width - 3 {
         offset = length - (width - 3);
     }
     let dots = b"...".as_slice();

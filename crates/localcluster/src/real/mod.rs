@@ -93,7 +93,7 @@ impl RealNode {
         command.extend(room::import().map(Into::into));
         // Of two who load the same image at once, ctr has one fail where the other was quicker; once
         // the image is there, it is replaced.
-        let mut tries = 3;
+        let mut tries = 10;
         loop {
             tries -= 1;
             match room::run(Path::new("nsenter"), &command, &image).await {
