@@ -386,10 +386,9 @@ fn is_word(byte: u8) -> bool {
 
 const WORD: [bool; 256] = {
     let mut word = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        let c = byte as u8;
-        word[byte] = c.is_ascii_alphanumeric() || c == b'_';
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
         byte += 1;
     }
     word
