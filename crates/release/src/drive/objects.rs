@@ -127,7 +127,7 @@ impl Driver {
     }
 
     /// Where an object goes; asked for again if its CRD was part of the same manifest.
-    async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
+    pub(super) async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
         if let Some(target) = &object.target {
             return Ok(target.clone());
         }
@@ -143,7 +143,7 @@ impl Driver {
 }
 
 /// What is applied to an object that is being deleted is lost with it.
-fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
+pub(super) fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
     match metadata(live).get("deletionTimestamp") {
         Some(_) => Err(Error::Terminating { object: id.clone() }),
         None => Ok(()),

@@ -128,6 +128,14 @@ pub fn ownership_problems(live: &Value, release: (&str, &str)) -> Option<String>
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
+/// The release that an object says it is of: `namespace/name`.
+pub(crate) fn release_of(live: &Value) -> Option<String> {
+    let annotations = metadata(live).get("annotations")?;
+    let name = annotations.get(RELEASE_NAME)?.as_str()?;
+    let namespace = annotations.get(RELEASE_NAMESPACE).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{namespace}/{name}"))
+}
+
 /// The map under `key`, made if it is missing or null; `None` if it is something else, which the
 /// API server will say better than we could.
 fn map_at<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
