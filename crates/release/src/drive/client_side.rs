@@ -3,8 +3,7 @@
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata_str};
 use serde_json::{Value, json};
 
-use super::force::check_own;
-use super::objects::{Sent, not_terminating};
+use super::objects::{Sent, check_own, not_terminating};
 use super::{AppliedObject, Driver, Found};
 use crate::Error;
 use crate::objects::{PlannedObject, changed, is_built_in, merged, patched};
@@ -32,7 +31,7 @@ impl Driver {
                 Err(error) if error.kind == FailureKind::AlreadyExists => {
                     let live = self.applier.get(&target).await?;
                     let live = live.ok_or(ApplyError { kind: FailureKind::Conflict, ..error })?;
-                    check_own(&live, object, release)?;
+                    check_own(&live, &object.id, release)?;
                     live
                 }
                 Err(error) => return Err(error.into()),

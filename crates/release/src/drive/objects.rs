@@ -120,9 +120,7 @@ impl Driver {
             // against one quota at once: the next call tries again.
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
-        if let Some(problems) = ownership_problems(&live, release) {
-            return Err(Error::ownership(&object.id, problems));
-        }
+        check_own(&live, &object.id, release)?;
         self.converge(target, object, live).await
     }
 
@@ -139,6 +137,14 @@ impl Driver {
             }
             Err(source) => Err(Error::Mapping { object: object.id.to_string(), source }),
         }
+    }
+}
+
+/// An object that is there already is ours only if Helm's labels and annotations say so.
+pub(super) fn check_own(live: &Value, id: &ObjectId, release: (&str, &str)) -> Result<(), Error> {
+    match ownership_problems(live, release) {
+        None => Ok(()),
+        Some(problems) => Err(Error::ownership(id, problems)),
     }
 }
 
