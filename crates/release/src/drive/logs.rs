@@ -76,14 +76,20 @@ impl Driver {
                     self.hand_over(record, hook, container, &text);
                 }
             }
-            Err(error) => match &self.output {
-                Some(tell) => tell(Output::Unread(&error.to_string())),
-                None => tracing::warn!(
-                    release = record.name, hook = hook.name, %error,
-                    "cannot show what a hook has printed; it takes the rights to list pods and to get pods/log"
-                ),
-            },
+            Err(error) => self.hand_over_fault(record, hook, &error.to_string()),
         }
+    }
+
+    fn hand_over_fault(&self, record: &Release, hook: &Hook, error: &str) {
+        if let Some(tell) = &self.output {
+            return tell(Output::Unread(error));
+        }
+        tracing::warn!(
+            release = record.name,
+            hook = hook.name,
+            error,
+            "cannot show what a hook has printed; it takes the rights to list pods and to get pods/log"
+        );
     }
 
     fn hand_over(&self, record: &Release, hook: &Hook, from: &Printed, text: &str) {

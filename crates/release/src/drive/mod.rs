@@ -10,6 +10,7 @@ mod hooks;
 mod logs;
 mod objects;
 mod outcome;
+mod owner;
 mod preview;
 mod remove;
 mod test;
@@ -479,7 +480,7 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
         let history = self.history(namespace, name).await?;
-        self.uninstall_history(history, owner).await
+        self.uninstall_from(history, owner).await
     }
 }
 
