@@ -123,7 +123,7 @@ async fn hooks_are_heard_once_and_never_quote_the_releases_secrets() {
     wish.leave(&driver).await.expect("uninstalled");
 
     // Of a hook that fails: before it is deleted for that, and of no other one.
-    wish.hooks[1] = telling("two", 3, "hook-failed", "hook-failed");
+    wish.hooks[1] = telling("two", 3, "hook-failed", "before-hook-creation,hook-failed");
     let error = wish.settle(&driver).await.expect_err("a hook that fails");
     assert!(!error.to_string().contains(CANARY), "{error}");
     assert_eq!(heard(&told).len(), 1);
