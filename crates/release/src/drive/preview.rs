@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Driver;
+use super::{Definitions, Driver};
 use crate::Error;
 use crate::objects::{PlannedObject, ownership_problems};
 use crate::plan::crds::definitions;
@@ -35,7 +35,7 @@ impl Driver {
         let mut goal = Goal::new(history, desired, &action, Timestamp::now());
         goal.adopt = self.ways.take_ownership;
         let mut definitions_of_chart = Vec::new();
-        if !self.ways.skip_crds {
+        if self.ways.crds != Definitions::Skip {
             let found = definitions(desired.chart)?;
             definitions_of_chart = found.into_iter().map(|found| found.object).collect();
         }
