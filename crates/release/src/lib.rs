@@ -30,12 +30,14 @@
 #[cfg(test)]
 mod fixtures;
 
+mod clock;
 pub mod drive;
 mod error;
 pub mod objects;
 pub mod plan;
 pub mod record;
 
+pub use clock::Clock;
 pub use drive::{
     Applied, AppliedObject, Cascade, Done, Driver, Force, Found, Kept, Knowledge, Tested,
     Uninstalled, Wait, Ways, WhyKept,

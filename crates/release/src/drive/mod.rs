@@ -22,7 +22,6 @@ use std::time::Duration;
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
-use jiff::Timestamp;
 use kube::Client;
 
 pub use objects::Knowledge;
@@ -30,13 +29,13 @@ use objects::Sent;
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
 pub use ways::{Cascade, Force, Wait, Ways};
 
-use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
 use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
 use crate::record::{Release, Status, Store, Stored, codec};
+use crate::{Clock, Error};
 
 /// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
 /// conflicts when it rolls back or upgrades.
@@ -62,6 +61,7 @@ pub struct Driver {
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
     ways: Ways,
+    clock: Clock,
 }
 
 /// The objects that were applied, known, deleted and left.
@@ -85,7 +85,8 @@ impl Driver {
         let store = Store::new(applier.clone());
         let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
         let (ignored, known, ways) = (Arc::default(), None, Ways::default());
-        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways }
+        let clock = Clock::default();
+        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways, clock }
     }
 
     /// What is left to others where it differs from what a release has.
@@ -113,6 +114,14 @@ impl Driver {
     #[must_use]
     pub fn ways(mut self, ways: Ways) -> Self {
         self.ways = ways;
+        self
+    }
+
+    /// What tells the time; the system's clock unless said otherwise.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.store = self.store.clock(clock.clone());
+        self.clock = clock;
         self
     }
 
@@ -214,7 +223,7 @@ impl Driver {
         to: Option<u32>,
         owner: Option<&Owner>,
     ) -> Result<Applied, Error> {
-        let goal = Goal::rollback(history, to, owner, Timestamp::now())?;
+        let goal = Goal::rollback(history, to, owner, self.clock.now())?;
         self.pursue_goal(history, goal, Vec::new()).await
     }
 
@@ -224,7 +233,7 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, Timestamp::now());
+        let goal = Goal::new(history, desired, action, self.clock.now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
             Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
@@ -390,7 +399,7 @@ impl Driver {
             .rewrite(history, revision, |release| {
                 release.info.status = Status::Failed;
                 release.info.description.clone_from(&description);
-                give_up(release, Timestamp::now());
+                give_up(release, self.clock.now());
             })
             .await;
         match (written, error) {
