@@ -1,13 +1,12 @@
 //! What an install and an upgrade have in common: from a chart to a deployed revision.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail};
 use catamaran_chart::{
-    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderError, RenderInput, Rendered,
-    fresh_seed,
+    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderInput, Rendered, fresh_seed,
 };
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
 use catamaran_release::plan::{Goal, is_drawn_alike};
@@ -23,7 +22,6 @@ use super::pursue::Stop;
 use super::show::{DRY, Shown, hide_secrets};
 use super::site::Site;
 use crate::charts::{self, cluster};
-use crate::dependency;
 use crate::explain::{Explained, Style};
 
 /// What is asked for.
@@ -73,12 +71,11 @@ impl<'a> Deployment<'a> {
         if args.hide_secret && mode == DryRun::No {
             bail!("hiding Kubernetes secrets requires a dry-run mode");
         }
-        let profile = args.helm.profile;
-        let finder = args.source.finder(&args.global.files, profile);
-        let path = args.source.locate(&finder, place)?;
+        let profile = args.rendering.profile();
+        let (finder, path) = args.rendering.locate(place)?;
         let given = charts::values(&args.values, &finder, profile)?;
         let offline = mode == DryRun::Client && doing == Doing::Install;
-        let site = if offline { None } else { Some(Site::new(&args.global)?) };
+        let site = if offline { None } else { Some(Site::new(&args.rendering.global)?) };
         let (reuse, history_max) = (Reuse::Unless, catamaran_release::drive::DEFAULT_HISTORY);
         Ok(Self {
             args,
@@ -103,7 +100,7 @@ impl<'a> Deployment<'a> {
             let history = if let Some(site) = &self.site {
                 site.history(&self.name)?
             } else {
-                let namespace = self.args.global.cluster.namespace();
+                let namespace = self.args.rendering.global.cluster.namespace();
                 History::empty(&namespace, &self.name, Timestamp::now())
             };
             self.history = Some(history);
@@ -113,7 +110,7 @@ impl<'a> Deployment<'a> {
 
     /// Carries it out, or shows it.
     pub(super) fn run(mut self, out: &mut impl Write) -> Result<()> {
-        let profile = self.args.helm.profile;
+        let profile = self.args.rendering.profile();
         let history = self.history()?.clone();
         let base = if self.doing == Doing::Upgrade { history.base() } else { None };
         let given = std::mem::take(&mut self.given);
@@ -169,16 +166,14 @@ impl<'a> Deployment<'a> {
 
     /// The chart, with the defaults that were chosen.
     fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
-        let profile = self.args.helm.profile;
-        let steps = self.args.post_renderer.steps(profile)?;
-        let chart = match self.compile(chosen)? {
-            Err(RenderError::MissingDependencies(_)) if self.args.dependency_update => {
-                dependency::update(&self.path, &self.finder)?;
-                self.compile(chosen)?
+        let profile = self.args.rendering.profile();
+        let steps = self.args.rendering.post_renderer.steps(profile)?;
+        let chart = self.args.rendering.compile(&self.path, &self.finder, |chart| {
+            if let Some(defaults) = &chosen.defaults {
+                chart.values.clone_from(defaults);
+                chart.more_values.clear();
             }
-            compiled => compiled,
-        };
-        let chart = chart.map_err(|error| anyhow!(error.text(profile)))?;
+        })?;
         if self.doing == Doing::Install && chart.chart().is_library() {
             bail!("{} charts are not installable", chart.metadata().kind);
         }
@@ -186,19 +181,6 @@ impl<'a> Deployment<'a> {
             eprintln!("{}", charts::deprecated(profile));
         }
         Ok(chart.with_post_renderers(steps))
-    }
-
-    fn compile(&self, chosen: &Chosen) -> Result<Result<CompiledChart, RenderError>> {
-        let path: &Path = &self.path;
-        let mut chart = charts::load(path, self.args.helm.profile)?;
-        if self.args.skip_schema_validation {
-            chart = chart.without_schemas();
-        }
-        if let Some(defaults) = &chosen.defaults {
-            chart.values.clone_from(defaults);
-            chart.more_values.clear();
-        }
-        Ok(chart.compile())
     }
 
     /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one
@@ -274,7 +256,7 @@ impl<'a> Deployment<'a> {
         clock: SystemTime,
         out: &mut impl Write,
     ) -> Result<Rendered> {
-        let profile = self.args.helm.profile;
+        let profile = self.args.rendering.profile();
         let cluster = match self.mode {
             DryRun::Client => None,
             DryRun::No | DryRun::Server => self.site.as_ref().map(|site| &site.cluster),
@@ -292,13 +274,13 @@ impl<'a> Deployment<'a> {
             lookups: &if self.args.enable_dns { lookups.with_hosts() } else { lookups },
             clock,
             seed: fresh_seed(),
-            budget: self.args.render_limits,
+            budget: self.args.rendering.render_limits,
         };
         match cluster::render(chart, &input, cluster)? {
             Ok(rendered) => Ok(rendered),
             Err(error) => {
-                let text = charts::failed(&self.args.global, profile, &error, out)?;
-                let style = Style::of(&self.args.global);
+                let text = charts::failed(&self.args.rendering.global, profile, &error, out)?;
+                let style = Style::of(&self.args.rendering.global);
                 Err(style.explain(text, &error, chart.chart(), &self.args.values))
             }
         }

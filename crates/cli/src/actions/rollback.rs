@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use catamaran_release::{History, Status, Ways};
 use clap::Args;
 
-use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs};
+use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs, RevisionArgs};
 use super::pursue::Stop;
 use super::site::Site;
 use super::{check_description, missing, wrong_count};
@@ -28,19 +28,8 @@ pub(crate) struct RollbackArgs {
     /// What the history says of the revision, instead of helm's words
     #[arg(long, value_name = "TEXT", help_heading = "Release")]
     description: Option<String>,
-    /// If it fails, delete the objects that it has created
-    #[arg(long, help_heading = "Release")]
-    cleanup_on_fail: bool,
-    /// How many revisions are kept; 0 is all
-    #[arg(
-        long,
-        default_value_t = 10,
-        value_name = "N",
-        env = "HELM_MAX_HISTORY",
-        hide_env = true,
-        help_heading = "Release"
-    )]
-    history_max: usize,
+    #[command(flatten)]
+    revision: RevisionArgs,
     /// Run no hooks
     #[arg(long, help_heading = "Release")]
     no_hooks: bool,
@@ -86,9 +75,15 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
             wait: args.jobs.wait.what(false, args.jobs.wait_for_jobs),
             ..Ways::default()
         };
-        let rolled =
-            roll_back(&site, &history, to, ways, args.jobs.wait.timeout(), args.history_max);
-        if let (Err(Stop::Failed(_)), true) = (&rolled, args.cleanup_on_fail) {
+        let rolled = roll_back(
+            &site,
+            &history,
+            to,
+            ways,
+            args.jobs.wait.timeout(),
+            args.revision.history_max,
+        );
+        if let (Err(Stop::Failed(_)), true) = (&rolled, args.revision.cleanup_on_fail) {
             clean_up(&site, name)?;
         }
         rolled?;

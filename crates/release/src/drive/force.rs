@@ -1,13 +1,13 @@
 //! Writing an object where an apply is not enough, because somebody asked for that.
 
-use catamaran_cluster::apply::{ApplyError, FailureKind, metadata, metadata_str};
+use catamaran_cluster::apply::{ApplyError, FailureKind, metadata_str};
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
-use super::objects::Sent;
+use super::objects::{Sent, check_own, not_terminating};
 use super::{Driver, Force};
 use crate::Error;
-use crate::objects::{PlannedObject, ownership_problems};
+use crate::objects::PlannedObject;
 use crate::plan::How;
 
 impl Driver {
@@ -43,9 +43,9 @@ impl Driver {
             return self.send(How::Claim, object, release).await;
         };
         if how == How::Claim {
-            check_own(&live, object, release)?;
+            check_own(&live, &object.id, release)?;
         }
-        check_stays(&live, object)?;
+        not_terminating(&live, &object.id)?;
         let mut body = object.body.clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             let version = metadata_str(&live, "resourceVersion");
@@ -64,27 +64,13 @@ impl Driver {
     ) -> Result<Sent, Error> {
         let Some(target) = &object.target else { return Err(refused.into()) };
         if let Some(live) = self.applier.get(target).await? {
-            check_own(&live, object, release)?;
-            check_stays(&live, object)?;
+            check_own(&live, &object.id, release)?;
+            not_terminating(&live, &object.id)?;
             let uid = metadata_str(&live, "uid");
             tracing::info!(object = %object.id, "deleted, to be created anew: {}", refused.message);
             self.applier.delete(target, uid, PropagationPolicy::Background).await?;
         }
         self.send(How::Claim, object, release).await
-    }
-}
-
-fn check_own(live: &Value, object: &PlannedObject, release: (&str, &str)) -> Result<(), Error> {
-    match ownership_problems(live, release) {
-        None => Ok(()),
-        Some(problems) => Err(Error::ownership(&object.id, problems)),
-    }
-}
-
-fn check_stays(live: &Value, object: &PlannedObject) -> Result<(), Error> {
-    match metadata(live).get("deletionTimestamp") {
-        Some(_) => Err(Error::Terminating { object: object.id.clone() }),
-        None => Ok(()),
     }
 }
 

@@ -120,9 +120,7 @@ impl Driver {
             // against one quota at once: the next call tries again.
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
-        if let Some(problems) = ownership_problems(&live, release) {
-            return Err(Error::ownership(&object.id, problems));
-        }
+        check_own(&live, &object.id, release)?;
         self.converge(target, object, live).await
     }
 
@@ -142,8 +140,16 @@ impl Driver {
     }
 }
 
+/// An object that is there already is ours only if Helm's labels and annotations say so.
+pub(super) fn check_own(live: &Value, id: &ObjectId, release: (&str, &str)) -> Result<(), Error> {
+    match ownership_problems(live, release) {
+        None => Ok(()),
+        Some(problems) => Err(Error::ownership(id, problems)),
+    }
+}
+
 /// What is applied to an object that is being deleted is lost with it.
-fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
+pub(super) fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
     match metadata(live).get("deletionTimestamp") {
         Some(_) => Err(Error::Terminating { object: id.clone() }),
         None => Ok(()),
