@@ -73,6 +73,8 @@ pub(crate) struct Hub {
     pub dependents: Arc<Dependents>,
     /// How much a rendering may use.
     pub render_limits: Budget,
+    /// Whether the status of chart kinds shows manifests.
+    pub status_manifest: bool,
 }
 
 type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
@@ -270,6 +272,7 @@ impl Running {
             mapper: mapper.clone(),
             dependents,
             render_limits: options.render_limits,
+            status_manifest: options.status_manifest,
         };
         let mut native: Vec<Registered> = reconcilers;
         let controllers: Vec<_> =
