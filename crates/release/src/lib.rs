@@ -30,12 +30,14 @@
 #[cfg(test)]
 mod fixtures;
 
+mod clock;
 pub mod drive;
 mod error;
 pub mod objects;
 pub mod plan;
 pub mod record;
 
+pub use clock::Clock;
 pub use drive::{
     Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Kept, Knowledge,
     Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,

@@ -11,6 +11,8 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod uninstall;
+mod wishes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,6 +42,8 @@ pub(crate) struct ChartController {
     dependents: Option<Arc<Dependents>>,
     overrides: Overrides,
     render_limits: Budget,
+    /// Whether the status shows manifests.
+    status_manifest: bool,
     memory: Mutex<Memory>,
 }
 
@@ -58,6 +62,7 @@ impl ChartController {
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
+            status_manifest: hub.status_manifest,
             memory: Mutex::default(),
         }
     }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
-use jiff::Timestamp;
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
@@ -55,13 +54,13 @@ impl Driver {
                     return Ok(skipped);
                 }
                 Step::Start(index) => {
-                    if let Some(rest) = pause(&record, event, index, Timestamp::now())
+                    if let Some(rest) = pause(&record, event, index, self.clock.now())
                         && let Some(hook) = record.hooks.get(index)
                     {
                         return Err(self.resting(&record, hook, event, rest));
                     }
                     self.rewrite(history, revision, |record| {
-                        start(record, event, index, Timestamp::now());
+                        start(record, event, index, self.clock.now());
                     })
                     .await?;
                     begun = true;
@@ -110,7 +109,7 @@ impl Driver {
             return Err(Error::NotServedYet { object: object.id });
         };
         let attended = self.pursue(&run, &object, target, begun).await;
-        let (revision, now) = (record.version, Timestamp::now());
+        let (revision, now) = (record.version, self.clock.now());
         let skipped = match attended.map_err(|error| failure(event, hook, error))? {
             Pursued::Waiting(waiting) => {
                 if is_to_be_noted(hook) {
@@ -255,7 +254,7 @@ impl Driver {
 
     fn run_of<'a>(&self, record: &'a Release, hook: &'a Hook, event: Event) -> Run<'a> {
         let release = (record.name.as_str(), record.namespace.as_str());
-        let (revision, now) = (record.version, Timestamp::now());
+        let (revision, now) = (record.version, self.clock.now());
         let (timeout, until) = (self.hook_timeout, self.ways.until);
         Run { hook, event, release, revision, now, timeout, until }
     }

@@ -25,7 +25,6 @@ use std::time::Duration;
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
-use jiff::Timestamp;
 use kube::Client;
 
 pub use logs::{Output, ToldOutput};
@@ -34,13 +33,13 @@ use objects::Sent;
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
 pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
-use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
 use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
 use crate::record::{Release, Status, Store, Stored, codec};
+use crate::{Clock, Error};
 
 /// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
 /// conflicts when it rolls back or upgrades.
@@ -67,6 +66,7 @@ pub struct Driver {
     known: Option<Arc<Knowledge>>,
     output: Option<Arc<ToldOutput>>,
     ways: Ways,
+    clock: Clock,
 }
 
 /// The objects that were applied, known, deleted and left.
@@ -88,9 +88,18 @@ impl Driver {
     pub fn new(client: Client, mapper: Mapper) -> Self {
         let applier = Applier::new(client, FIELD_MANAGER).formerly(&FORMER_MANAGERS);
         let store = Store::new(applier.clone());
-        let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        let (ignored, known, output, ways) = (Arc::default(), None, None, Ways::default());
-        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, output, ways }
+        Self {
+            applier,
+            mapper,
+            store,
+            history_max: DEFAULT_HISTORY,
+            hook_timeout: HOOK_TIMEOUT,
+            ignored: Arc::default(),
+            known: None,
+            output: None,
+            ways: Ways::default(),
+            clock: Clock::default(),
+        }
     }
 
     /// What is left to others where it differs from what a release has.
@@ -118,6 +127,14 @@ impl Driver {
     #[must_use]
     pub fn ways(mut self, ways: Ways) -> Self {
         self.ways = ways;
+        self
+    }
+
+    /// What tells the time; the system's clock unless said otherwise.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.store = self.store.clock(clock.clone());
+        self.clock = clock;
         self
     }
 
@@ -219,7 +236,7 @@ impl Driver {
         to: Option<u32>,
         owner: Option<&Owner>,
     ) -> Result<Applied, Error> {
-        let goal = Goal::rollback(history, to, owner, Timestamp::now())?;
+        let goal = Goal::rollback(history, to, owner, self.clock.now())?;
         self.pursue_goal(history, goal, Vec::new()).await
     }
 
@@ -229,7 +246,7 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, Timestamp::now());
+        let goal = Goal::new(history, desired, action, self.clock.now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
             Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
@@ -396,7 +413,7 @@ impl Driver {
             .rewrite(history, revision, |release| {
                 release.info.status = Status::Failed;
                 release.info.description.clone_from(&description);
-                give_up(release, Timestamp::now());
+                give_up(release, self.clock.now());
             })
             .await;
         match (written, error) {

@@ -1,7 +1,5 @@
 //! Looking at what an action would do, before it does anything.
 
-use jiff::Timestamp;
-
 use super::{Definitions, Driver};
 use crate::Error;
 use crate::objects::{PlannedObject, ownership_problems};
@@ -32,7 +30,7 @@ impl Driver {
             }
             action => action,
         };
-        let mut goal = Goal::new(history, desired, &action, Timestamp::now());
+        let mut goal = Goal::new(history, desired, &action, self.clock.now());
         goal.adopt = self.ways.take_ownership;
         let mut definitions_of_chart = Vec::new();
         if self.ways.crds != Definitions::Skip {

@@ -1,7 +1,5 @@
 //! `helm test`: the hooks that run when somebody asks for it.
 
-use jiff::Timestamp;
-
 use super::{Driver, Tested};
 use crate::Error;
 use crate::objects::Owner;
@@ -37,7 +35,7 @@ impl Driver {
         if let (false, Some(first)) = (goes_on, tests.first()) {
             self.rewrite(history, revision, |record| {
                 forget(record, &tests);
-                start(record, Event::Test, *first, Timestamp::now());
+                start(record, Event::Test, *first, self.clock.now());
             })
             .await?;
         }
@@ -45,7 +43,7 @@ impl Driver {
             Ok(()) => {}
             Err(error @ Error::Hook { .. }) => {
                 let record = self
-                    .rewrite(history, revision, |record| give_up(record, Timestamp::now()))
+                    .rewrite(history, revision, |record| give_up(record, self.clock.now()))
                     .await?;
                 if !self.ways.keep_tests {
                     self.clear_failed(&record, Event::Test).await;
@@ -101,7 +99,7 @@ impl Driver {
                 }
                 Step::Start(index) => {
                     self.rewrite(history, revision, |record| {
-                        start(record, Event::Test, index, Timestamp::now());
+                        start(record, Event::Test, index, self.clock.now());
                     })
                     .await?;
                 }
