@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use catamaran_chart::{Chart, CompiledChart, Profile};
 use catamaran_cluster::drift::IgnoreRule;
+use catamaran_release::Definitions;
 use kube::core::{GroupVersionKind, Selector};
 use serde_saphyr::Spanned;
 
@@ -41,6 +42,8 @@ pub struct Watch {
     pub overrides: Overrides,
     /// What is left to others of a release's objects.
     pub ignored: Vec<IgnoreRule>,
+    /// What becomes of the definitions of the chart's `crds/`.
+    pub crds: Definitions,
 }
 
 impl Watch {
@@ -55,6 +58,7 @@ impl Watch {
             watch_dependent_resources: true,
             overrides: Overrides::default(),
             ignored: Vec::new(),
+            crds: Definitions::default(),
         }
     }
 }
@@ -215,21 +219,26 @@ impl Loader<'_> {
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
         let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
         let ignored = note(&mut wrong, rules);
-        match (hull, selector, period, overrides, ignored) {
-            (Some(hull), Some(selector), Some(period), Some(overrides), Some(ignored))
-                if wrong.is_empty() =>
-            {
-                Ok(Watch {
-                    gvk,
-                    hull,
-                    selector: selector.flatten(),
-                    reconcile_period: period.filter(|period| !period.is_zero()),
-                    max_concurrent_reconciles: raw.max_concurrent_reconciles,
-                    watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
-                    overrides,
-                    ignored,
-                })
-            }
+        let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
+        match (hull, selector, period, overrides, ignored, crds) {
+            (
+                Some(hull),
+                Some(selector),
+                Some(period),
+                Some(overrides),
+                Some(ignored),
+                Some(crds),
+            ) if wrong.is_empty() => Ok(Watch {
+                gvk,
+                hull,
+                selector: selector.flatten(),
+                reconcile_period: period.filter(|period| !period.is_zero()),
+                max_concurrent_reconciles: raw.max_concurrent_reconciles,
+                watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
+                overrides,
+                ignored,
+                crds,
+            }),
             _ => Err(wrong),
         }
     }
@@ -300,6 +309,10 @@ fn note<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
 
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
+}
+
+fn policy(text: &str) -> Result<Definitions, String> {
+    text.parse().map_err(|error| format!("invalid crds: {error}"))
 }
 
 fn selector(

@@ -21,6 +21,7 @@ pub(super) struct RawWatch {
     pub reconcile_period: Option<String>,
     pub max_concurrent_reconciles: Option<usize>,
     pub ignore_drift: Option<Vec<RawIgnore>>,
+    pub crds: Option<String>,
     /// Read so that old files load; rendering here needs no dry run.
     #[serde(rename = "dryRunOption")]
     pub _dry_run_option: Option<Value>,

@@ -14,8 +14,8 @@ use crate::objects::{
     parse_manifest,
 };
 use crate::plan::hooks::{
-    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, pause, seen,
-    start,
+    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, order, pause,
+    seen, start,
 };
 use crate::plan::{History, scope_by_crd, target};
 use crate::record::{Hook, Release};
@@ -47,6 +47,9 @@ impl Driver {
             match next(&record, event) {
                 Step::Nothing => return Ok(skipped),
                 Step::Clear(which) => {
+                    if begun {
+                        self.tell_succeeded(&record, &order(&record.hooks, event)).await;
+                    }
                     self.clear(&record, event, &which).await?;
                     return Ok(skipped);
                 }
@@ -247,9 +250,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Deletes the objects of failed hooks that ask for it. What cannot be deleted now is deleted
-    /// before the next try.
+    /// Tells what failed hooks have printed, and deletes their objects, those that ask for it. What
+    /// cannot be deleted now is deleted before the next try.
     pub(super) async fn clear_failed(&self, record: &Release, event: Event) {
+        self.tell_failed(record, event).await;
         let which = failed_to_clear(record, event);
         if let Err(error) = self.clear(record, event, &which).await {
             tracing::warn!(release = record.name, %event, %error, "a failed hook is left behind");

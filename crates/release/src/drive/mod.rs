@@ -3,11 +3,14 @@
 //! Every function can be cancelled between any two requests: the next call finds its way from the
 //! records in the cluster.
 
+mod client_side;
 mod crds;
 mod force;
 mod hooks;
+mod logs;
 mod objects;
 mod outcome;
+mod owner;
 mod preview;
 mod remove;
 mod test;
@@ -24,10 +27,11 @@ use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
 use kube::Client;
 
+pub use logs::{Output, ToldOutput};
 pub use objects::Knowledge;
 use objects::Sent;
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
-pub use ways::{Cascade, Force, Wait, Ways};
+pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
 use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
@@ -60,6 +64,7 @@ pub struct Driver {
     hook_timeout: Duration,
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
+    output: Option<Arc<ToldOutput>>,
     ways: Ways,
     clock: Clock,
 }
@@ -83,10 +88,18 @@ impl Driver {
     pub fn new(client: Client, mapper: Mapper) -> Self {
         let applier = Applier::new(client, FIELD_MANAGER).formerly(&FORMER_MANAGERS);
         let store = Store::new(applier.clone());
-        let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        let (ignored, known, ways) = (Arc::default(), None, Ways::default());
-        let clock = Clock::default();
-        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways, clock }
+        Self {
+            applier,
+            mapper,
+            store,
+            history_max: DEFAULT_HISTORY,
+            hook_timeout: HOOK_TIMEOUT,
+            ignored: Arc::default(),
+            known: None,
+            output: None,
+            ways: Ways::default(),
+            clock: Clock::default(),
+        }
     }
 
     /// What is left to others where it differs from what a release has.
@@ -236,10 +249,8 @@ impl Driver {
         let goal = Goal::new(history, desired, action, self.clock.now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
-            Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
-                self.definitions(desired.chart).await?
-            }
-            Doing::Rollback | Doing::Install | Doing::Upgrade => Vec::new(),
+            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+            Doing::Rollback => Vec::new(),
         };
         self.pursue_goal(history, goal, definitions).await
     }
@@ -251,6 +262,9 @@ impl Driver {
         definitions: Vec<RawObject>,
     ) -> Result<Applied, Error> {
         goal.adopt = self.ways.take_ownership;
+        if goal.create {
+            self.ways.method.as_str().clone_into(&mut goal.record.apply_method);
+        }
         if let Some(description) = &self.ways.description {
             goal.complete.clone_from(description);
         }
@@ -366,7 +380,7 @@ impl Driver {
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
         for (how, object) in &plan.steps {
-            match self.send_forced(*how, object, release).await? {
+            match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {
                     alive.insert(applied.uid.clone());
                     objects.push(*applied);
@@ -483,7 +497,7 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
         let history = self.history(namespace, name).await?;
-        self.uninstall_history(history, owner).await
+        self.uninstall_from(history, owner).await
     }
 }
 

@@ -85,7 +85,12 @@ impl Driver {
         }))
     }
 
-    pub(super) async fn uninstall_history(
+    /// [`Driver::uninstall`] by a history that was just read.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn uninstall_from(
         &self,
         mut history: History,
         owner: Option<&Owner>,

@@ -4,7 +4,7 @@ use super::{Driver, Tested};
 use crate::Error;
 use crate::objects::Owner;
 use crate::plan::History;
-use crate::plan::hooks::{Event, Step, forget, give_up, next_test, order, start};
+use crate::plan::hooks::{Event, Step, failed, forget, give_up, next_test, order, start};
 use crate::record::Hook;
 
 impl Driver {
@@ -46,13 +46,42 @@ impl Driver {
                 let record = self
                     .rewrite(history, revision, |record| give_up(record, self.clock.now()))
                     .await?;
-                self.clear_failed(&record, Event::Test).await;
+                if !self.ways.keep_tests {
+                    self.clear_failed(&record, Event::Test).await;
+                }
                 return Err(error);
             }
             Err(error) => return Err(error),
         }
         let release = history.newest().cloned().unwrap_or(newest);
         Ok(Tested { release, ran: tests.len() })
+    }
+
+    /// Tells what tests have printed and deletes their objects, both where the chart asks for it:
+    /// what [`Driver::test`] does itself unless [`super::Ways::keep_tests`] says not to.
+    ///
+    /// # Errors
+    ///
+    /// As those of any request.
+    pub async fn clear_tests(
+        &self,
+        history: &History,
+        which: impl Fn(&Hook) -> bool,
+    ) -> Result<(), Error> {
+        let Some(record) = history.newest() else { return Ok(()) };
+        let mut tests = order(&record.hooks, Event::Test);
+        tests.retain(|index| record.hooks.get(*index).is_some_and(&which));
+        let is_failed = failed(record, Event::Test).iter().any(|index| tests.contains(index));
+        match next_test(record, &tests) {
+            Step::Clear(done) if !is_failed => {
+                self.tell_succeeded(record, &tests).await;
+                self.clear(record, Event::Test, &done).await
+            }
+            _ => {
+                self.clear_failed(record, Event::Test).await;
+                Ok(())
+            }
+        }
     }
 
     async fn run_tests(
@@ -83,7 +112,13 @@ impl Driver {
                     })
                     .await?;
                 }
-                Step::Clear(which) => return self.clear(&record, Event::Test, &which).await,
+                Step::Clear(_) if self.ways.keep_tests => return Ok(()),
+                Step::Clear(which) => {
+                    if begun {
+                        self.tell_succeeded(&record, tests).await;
+                    }
+                    return self.clear(&record, Event::Test, &which).await;
+                }
                 Step::Nothing => return Ok(()),
             }
             begun = true;
