@@ -139,15 +139,15 @@ impl Manager {
     ///
     /// # Errors
     /// [`ManagerError`]: what keeps it from starting, or a second signal.
-    pub async fn run(self) -> Result<(), ManagerError> {
+    pub async fn run(mut self) -> Result<(), ManagerError> {
+        self.options = self.options.settled().map_err(ManagerError::Flag)?;
         let watches = self.watches()?;
         let mut signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
         let client = client::connect(self.options.kubeconfig.as_deref(), &self.operator)
             .await
             .map_err(ManagerError::Client)?;
-        let probes = serve::bind(&self.options.health_probe_bind_address)
-            .await
-            .map_err(ManagerError::Flag)?;
+        let probes =
+            serve::bind(self.options.health_probe_address()).await.map_err(ManagerError::Flag)?;
         let seat = self.seat(&client)?;
         let running = Running::start(self, watches, client.clone());
         let serving = CancellationToken::new();
@@ -168,9 +168,8 @@ impl Manager {
 
     /// The lease to be held, if leaders are to be elected.
     fn seat(&self, client: &Client) -> Result<Option<Seat>, ManagerError> {
-        let Options { leader_elect, leader_election_id, leader_election_namespace, .. } =
-            &self.options;
-        if !leader_elect {
+        let Options { leader_election_id, leader_election_namespace, .. } = &self.options;
+        if !self.options.leader_elect() {
             return Ok(None);
         }
         let in_pod = || client::in_cluster().then(|| client.default_namespace().to_owned());
@@ -185,7 +184,7 @@ impl Manager {
     }
 
     fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
-        let file: &Path = &self.options.watches_file;
+        let file: &Path = &self.options.watches_path();
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
         let mut watches = watches::load(file, &known, types)?;
@@ -251,7 +250,7 @@ impl Running {
     fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
         let Manager { operator, options, reconcilers, .. } = manager;
         let bound = |watch: &Watch| {
-            watch.max_concurrent_reconciles.unwrap_or(options.max_concurrent_reconciles)
+            watch.max_concurrent_reconciles.unwrap_or_else(|| options.concurrency())
         };
         let bounds: Vec<usize> = watches.iter().map(bound).collect();
         let queue = Arc::new(Queue::new(&bounds));
