@@ -17,7 +17,6 @@ use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
 use anyhow::Result;
-use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
@@ -95,9 +94,7 @@ fn main() -> Result<ExitCode> {
 async fn run(options: Options) -> Result<ExitCode> {
     options.init_logging().map_err(anyhow::Error::msg)?;
     // As helm-operator had them: projects that move here rely on it.
-    let override_values = options.override_values.or(Some(OverrideTypes::Strings));
-    let options = Options { override_values, ..options };
-    Manager::new("catamaran", options).run().await?;
+    Manager::new("catamaran", options.with_helm_operators_defaults()).run().await?;
     Ok(ExitCode::SUCCESS)
 }
 
