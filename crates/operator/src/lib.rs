@@ -28,4 +28,4 @@ pub use catamaran_chart::PostRender;
 pub use charts::lookup;
 pub use manager::events::Severity;
 pub use manager::{Manager, ManagerError};
-pub use options::{LimitOptions, LogFormat, LogOptions, Options, arguments};
+pub use options::{LimitOptions, LogFormat, LogOptions, Options, arguments, normalised};

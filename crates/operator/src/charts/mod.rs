@@ -11,6 +11,9 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod tell;
+mod uninstall;
+mod wishes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,8 +29,10 @@ use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::queue::Key;
+use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use tell::Teller;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -40,14 +45,19 @@ pub(crate) struct ChartController {
     dependents: Option<Arc<Dependents>>,
     overrides: Overrides,
     render_limits: Budget,
+    /// Whether the status shows manifests.
+    status_manifest: bool,
     memory: Mutex<Memory>,
+    tell: Teller,
 }
 
 impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
-    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         Self {
+            tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
@@ -57,6 +67,7 @@ impl ChartController {
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
+            status_manifest: hub.status_manifest,
             memory: Mutex::default(),
         }
     }

@@ -107,11 +107,7 @@ where
 }
 
 impl GateLayer {
-    async fn pass<S, B>(
-        self,
-        mut inner: S,
-        request: Request<Body>,
-    ) -> Result<Response<B>, BoxError>
+    async fn pass<S, B>(self, mut inner: S, request: Request<Body>) -> Result<Response<B>, BoxError>
     where
         S: Service<Request<Body>, Response = Response<B>>,
         S::Error: Into<BoxError>,
@@ -142,13 +138,15 @@ mod tests {
         let limit = RateLimit::new(10.0, 3).unwrap();
         let start = Instant::now();
         let due = |now| (limit.reserve(now) - start).as_millis();
-        assert_eq!([due(start), due(start), due(start), due(start), due(start)], [
-            0, 0, 0, 100, 200
-        ]);
+        assert_eq!(
+            [due(start), due(start), due(start), due(start), due(start)],
+            [0, 0, 0, 100, 200]
+        );
         let later = start + Duration::from_secs(60);
-        assert_eq!([due(later), due(later), due(later), due(later)], [
-            60_000, 60_000, 60_000, 60_100
-        ]);
+        assert_eq!(
+            [due(later), due(later), due(later), due(later)],
+            [60_000, 60_000, 60_000, 60_100]
+        );
         assert!(RateLimit::new(0.0, 3).is_none());
     }
 }

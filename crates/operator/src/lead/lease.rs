@@ -125,9 +125,8 @@ impl Record {
 
     /// For how long the lease is good if nobody renews it.
     fn left(&self) -> Duration {
-        let left = |(lease, changed): &(Lease, Instant)| {
-            good_for(lease).saturating_sub(changed.elapsed())
-        };
+        let left =
+            |(lease, changed): &(Lease, Instant)| good_for(lease).saturating_sub(changed.elapsed());
         self.seen.as_ref().map(left).unwrap_or_default()
     }
 

@@ -55,7 +55,8 @@ impl Definitions {
         }
         let (this, client, stop) = (self.clone(), feeds.client.clone(), feeds.stop.clone());
         feeds.tasks.spawn(async move {
-            let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+            let gvk =
+                GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
             let target = Target {
                 resource: ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions"),
                 namespace: None,

@@ -192,13 +192,7 @@ impl Dispatch {
         }
     }
 
-    fn schedule(
-        &self,
-        kind: &Kind,
-        key: &Key,
-        outcome: Result<Next, Failure>,
-        took: Duration,
-    ) {
+    fn schedule(&self, kind: &Kind, key: &Key, outcome: Result<Next, Failure>, took: Duration) {
         let metrics = &kind.metrics;
         match outcome {
             Ok(Next::After(delay)) => {
@@ -207,6 +201,12 @@ impl Dispatch {
                 self.succeeded(key);
                 let delay = kind.period.map_or(delay, |period| period.min(delay));
                 self.queue.add_after(key.clone(), delay, "asked to look again");
+            }
+            Ok(Next::Period(period)) => {
+                self.succeeded(key);
+                if !period.is_zero() {
+                    self.queue.add_after(key.clone(), period, "reconcile period");
+                }
             }
             Ok(Next::Rest) => {
                 tracing::debug!(?took, "reconciled");

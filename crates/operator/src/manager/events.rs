@@ -197,7 +197,10 @@ impl Writer {
             }
             None => {}
         }
-        let allowance = self.allowance.entry(happening.regarding.uid.clone()).or_insert_with(|| Allowance::new(now));
+        let allowance = self
+            .allowance
+            .entry(happening.regarding.uid.clone())
+            .or_insert_with(|| Allowance::new(now));
         if !allowance.take(now) {
             return "dropped";
         }

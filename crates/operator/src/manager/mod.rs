@@ -75,6 +75,8 @@ pub(crate) struct Hub {
     /// Where events are handed in.
     pub events: Recorder,
     pub metrics: Arc<Metrics>,
+    /// Whether the status of chart kinds shows manifests.
+    pub status_manifest: bool,
 }
 
 type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;

@@ -86,6 +86,7 @@ impl Running {
             mapper: mapper.clone(),
             dependents,
             render_limits: options.render_limits,
+            status_manifest: options.status_manifest,
             events: recorder,
             metrics: metrics.clone(),
         };

@@ -180,7 +180,11 @@ impl Metrics {
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("operator", operator.to_owned()),
         ];
-        registry.register("helm_operator_build", "What this program was built of", Info::new(labels));
+        registry.register(
+            "helm_operator_build",
+            "What this program was built of",
+            Info::new(labels),
+        );
         registry.register_collector(Box::new(process::Process));
         Self { registry: Mutex::new(registry), families }
     }
@@ -206,8 +210,11 @@ impl Metrics {
         let families = &self.families;
         let of = Of { controller: controller.to_owned() };
         let queue = InQueue { name: controller.to_owned(), controller: controller.to_owned() };
-        let outcome =
-            |result| families.outcomes.get_or_create_owned(&Outcome { controller: controller.to_owned(), result });
+        let outcome = |result| {
+            families
+                .outcomes
+                .get_or_create_owned(&Outcome { controller: controller.to_owned(), result })
+        };
         KindMetrics {
             controller: controller.to_owned(),
             success: outcome("success"),

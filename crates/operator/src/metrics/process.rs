@@ -5,8 +5,8 @@ use std::fmt;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
 
 #[derive(Debug)]
 pub(super) struct Process;

@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeMetric,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -67,7 +69,12 @@ impl<S: Source> Collector for Scraped<S> {
             controller: of.controller.clone(),
         };
         let controller = |of: &KindStats| Of { controller: of.controller.clone() };
-        gauges(&mut encoder, "workqueue_depth", "Keys that wait", kinds.iter().map(|of| (queue(of), of.depth)))?;
+        gauges(
+            &mut encoder,
+            "workqueue_depth",
+            "Keys that wait",
+            kinds.iter().map(|of| (queue(of), of.depth)),
+        )?;
         let unfinished = kinds.iter().map(|of| (queue(of), of.unfinished.as_secs_f64()));
         let help = "How long the keys that are worked on have been, together";
         gauges(&mut encoder, "workqueue_unfinished_work_seconds", help, unfinished)?;
@@ -80,8 +87,12 @@ impl<S: Source> Collector for Scraped<S> {
         let most = kinds.iter().map(|of| (controller(of), of.bound));
         let help = "Resources that may be worked on at once";
         gauges(&mut encoder, "controller_runtime_max_concurrent_reconciles", help, most)?;
-        let mut adds =
-            encoder.encode_descriptor("workqueue_adds", "Keys that were added", None, MetricType::Counter)?;
+        let mut adds = encoder.encode_descriptor(
+            "workqueue_adds",
+            "Keys that were added",
+            None,
+            MetricType::Counter,
+        )?;
         for kind in &kinds {
             ConstCounter::new(kind.adds).encode(adds.encode_family(&queue(kind))?)?;
         }

@@ -5,21 +5,20 @@ use std::ffi::OsString;
 /// The program's arguments, with long flags behind one dash (`-leader-elect`, as hybrid projects have
 /// them) written with two.
 pub fn arguments() -> Vec<OsString> {
-    normalised(std::env::args_os()).collect()
+    normalised(std::env::args_os())
 }
 
-/// One dash becomes two where more than one letter follows, up to `--`.
-pub(super) fn normalised(
-    words: impl IntoIterator<Item = OsString>,
-) -> impl Iterator<Item = OsString> {
+/// The same of other arguments: one dash becomes two where more than one letter follows, up to `--`.
+pub fn normalised(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut flags = true;
-    words.into_iter().map(move |word| {
+    let words = words.into_iter().map(move |word| {
         flags = flags && word != "--";
         match word.to_str().and_then(|text| text.strip_prefix('-')) {
             Some(name) if flags && is_long(name) => OsString::from(format!("--{name}")),
             _ => word,
         }
-    })
+    });
+    words.collect()
 }
 
 fn is_long(name: &str) -> bool {
@@ -44,7 +43,8 @@ mod tests {
     fn one_dash_is_as_good_as_two() {
         let line = "p -a=1 --b -long -long=x - -h -5m -- -after";
         let words = line.split(' ').map(OsString::from);
-        let found: Vec<_> = normalised(words).map(|word| word.into_string().unwrap()).collect();
+        let found: Vec<_> =
+            normalised(words).into_iter().map(|word| word.into_string().unwrap()).collect();
         assert_eq!(found.join(" "), "p -a=1 --b --long --long=x - -h -5m -- -after");
     }
 }

@@ -16,7 +16,8 @@ use catamaran_chart::Budget;
 use clap::Args;
 
 use crate::watches::OverrideTypes;
-pub use arguments::arguments;
+pub(crate) use arguments::boolean;
+pub use arguments::{arguments, normalised};
 pub use limits::LimitOptions;
 pub use log::{LogFormat, LogOptions};
 
@@ -100,7 +101,7 @@ pub struct Options {
 
     /// How many resources of one kind are worked on at once, unless watches.yaml says otherwise; the
     /// default is the number of cores
-    #[arg(long, value_name = "N")]
+    #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "N")]
     pub max_concurrent_reconciles: Option<usize>,
 
     /// Look at every resource this often even if nothing moved, unless watches.yaml says otherwise; 0s
@@ -122,6 +123,12 @@ pub struct Options {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub suppress_override_values: bool,
+
+    /// Show each release's manifest in status.deployedRelease, as operator-sdk did; it is as readable
+    /// as the resource, and may hold Secrets
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", value_parser = arguments::boolean)]
+    pub status_manifest: bool,
 
     /// What may be done at once.
     #[command(flatten)]

@@ -43,8 +43,9 @@ impl Probes {
                 }
             })
         };
-        let routes =
-            Router::new().route("/healthz", probe(self.healthy)).route("/readyz", probe(self.ready));
+        let routes = Router::new()
+            .route("/healthz", probe(self.healthy))
+            .route("/readyz", probe(self.ready));
         if let Err(error) =
             axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
         {

@@ -63,7 +63,8 @@ impl Wire {
             self.dialect = Dialect::Events;
         }
         let of = happening.regarding.name.as_deref().unwrap_or_default();
-        let name = format!("{}.{:016x}", of.chars().take(NAME).collect::<String>(), client::fresh());
+        let name =
+            format!("{}.{:016x}", of.chars().take(NAME).collect::<String>(), client::fresh());
         if self.dialect == Dialect::Events {
             match self.create_event(happening, &name).await {
                 Answer::Done => return Some(name),
