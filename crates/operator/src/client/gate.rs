@@ -142,7 +142,7 @@ mod tests {
             [due(start), due(start), due(start), due(start), due(start)],
             [0, 0, 0, 100, 200]
         );
-        let later = start + Duration::from_secs(60);
+        let later = start + Duration::from_mins(1);
         assert_eq!(
             [due(later), due(later), due(later), due(later)],
             [60_000, 60_000, 60_000, 60_100]

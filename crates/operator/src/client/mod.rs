@@ -60,8 +60,8 @@ pub(crate) async fn connect(
     }
     let limit = limit.map(Arc::new);
     let open = Fence::open();
-    let plain = client(&config, &open, GateLayer::new(&open, None, metrics, &config));
-    let work = client(&config, fence, GateLayer::new(fence, limit, metrics, &config));
+    let plain = client(&config, &open, &GateLayer::new(&open, None, metrics, &config));
+    let work = client(&config, fence, &GateLayer::new(fence, limit, metrics, &config));
     Ok(Connections {
         work: work.map_err(|error| error.to_string())?,
         plain: plain.map_err(|error| error.to_string())?,
@@ -70,7 +70,7 @@ pub(crate) async fn connect(
 
 /// A client that never tries a request again: the queue does, which knows what else is to do, while a
 /// retry of the client's would hold a worker for minutes, and send a POST again whose answer was lost.
-fn client(config: &Config, fence: &Fence, gate: GateLayer) -> Result<Client, kube::Error> {
+fn client(config: &Config, fence: &Fence, gate: &GateLayer) -> Result<Client, kube::Error> {
     let connector = config.rustls_https_connector()?;
     let http = HttpClient::builder(TokioExecutor::new()).build(connector);
     let fence = fence.clone();
@@ -79,7 +79,7 @@ fn client(config: &Config, fence: &Fence, gate: GateLayer) -> Result<Client, kub
     let http = tower::util::option_layer(config.auth_layer()?).layer(http);
     let http = config.base_uri_layer().layer(http.map_err(BoxError::from));
     let builder = ClientBuilder::new(http, config.default_namespace.clone());
-    Ok(builder.with_layer(&gate).build())
+    Ok(builder.with_layer(gate).build())
 }
 
 /// Whether this process runs in a pod.

@@ -35,7 +35,7 @@ impl News {
     /// Returns when a definition of the group came, changed or went.
     pub async fn next(&mut self) {
         if self.heard.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -116,7 +116,7 @@ mod tests {
         pace.took(Duration::from_millis(500));
         pace.took(Duration::from_millis(1));
         assert_eq!(pace.patience(), Duration::from_millis(1900));
-        pace.took(Duration::from_secs(60));
+        pace.took(Duration::from_mins(1));
         assert_eq!(pace.patience(), MOST);
     }
 }

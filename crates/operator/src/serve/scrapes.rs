@@ -96,14 +96,10 @@ async fn only_permitted(
 }
 
 fn certificate(options: &Options) -> Result<Certificate, String> {
-    match &options.metrics_cert_path {
-        Some(folder) => Certificate::of_files(
-            folder.join(&options.metrics_cert_name),
-            folder.join(&options.metrics_cert_key),
-        ),
-        None => {
-            let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
-            Certificate::made_up(["localhost".to_owned()].into_iter().chain(host).collect())
-        }
+    if let Some(folder) = &options.metrics_cert_path {
+        let (certificate, key) = (&options.metrics_cert_name, &options.metrics_cert_key);
+        return Certificate::of_files(folder.join(certificate), folder.join(key));
     }
+    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
+    Certificate::made_up(["localhost".to_owned()].into_iter().chain(host).collect())
 }

@@ -114,6 +114,6 @@ mod tests {
         assert_eq!((0..100).filter(|_| allowance.take(start)).count(), 25);
         let later = start + Duration::from_secs(125);
         assert_eq!((0..100).filter(|_| allowance.take(later)).count(), 2);
-        assert!(allowance.is_full(start + Duration::from_mins(60)));
+        assert!(allowance.is_full(start + Duration::from_hours(1)));
     }
 }
