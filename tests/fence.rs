@@ -117,7 +117,8 @@ async fn whoever_wakes_or_dies_between_two_writes_no_two_write_at_once() {
     first.signal("-CONT");
     assert_eq!(first.ended(Duration::from_secs(20)).await.code(), Some(1), "{}", first.log());
     let late = bench.cluster.audit().of_user("operator-a").since(woken).unwrap();
-    let late: Vec<_> = late.iter().filter(|r| r.verb != "get" && r.verb != "list" && r.verb != "watch").collect();
+    let late: Vec<_> =
+        late.iter().filter(|r| r.verb != "get" && r.verb != "list" && r.verb != "watch").collect();
     assert!(late.is_empty(), "written by one that no longer leads: {late:#?}");
 
     // Killed in the midst of the next one.
@@ -140,7 +141,8 @@ async fn whoever_wakes_or_dies_between_two_writes_no_two_write_at_once() {
     assert_eq!(third.ended(Duration::from_secs(10)).await.code(), Some(0), "{}", third.log());
     deployed(&bench, "ended").await;
 
-    let mut users: Vec<String> = writes(&bench, start).into_iter().map(|write| write.user).collect();
+    let mut users: Vec<String> =
+        writes(&bench, start).into_iter().map(|write| write.user).collect();
     users.dedup();
     assert_eq!(users, ["operator-a", "operator-b", "operator-c", "operator-d"]);
 }

@@ -41,7 +41,8 @@ impl RateLimit {
     fn reserve(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let credit = self.every.saturating_mul(self.burst - 1);
-        let due = next.unwrap_or(now).max(now.checked_sub(credit).unwrap_or(now));
+        let full = now.checked_sub(credit).unwrap_or(now);
+        let due = next.map_or(full, |next| next.max(full));
         *next = Some(due + self.every);
         due.max(now)
     }
