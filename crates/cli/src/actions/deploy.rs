@@ -11,7 +11,8 @@ use catamaran_chart::{
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
 use catamaran_release::plan::{Goal, is_drawn_alike};
 use catamaran_release::{
-    Action, Desired, Driver, Error as ReleaseError, History, Kept, Release, Status, Ways, WhyKept,
+    Action, Definitions, Desired, Driver, Error as ReleaseError, History, Kept, Method, Release,
+    Status, Ways, WhyKept,
 };
 use catamaran_repository::Finder;
 use jiff::Timestamp;
@@ -136,6 +137,8 @@ impl<'a> Deployment<'a> {
         if self.doing == Doing::Install && self.args.create_namespace {
             site.create_namespace()?;
         }
+        let owner = site.owner(&history)?;
+        let desired = owner.as_ref().map_or(desired, |owner| desired.owned_by(owner));
         let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
         let driver = driver.history_max(self.history_max);
         let record = match drive(site, &driver, until, history, &desired, wish.drawn) {
@@ -150,13 +153,21 @@ impl<'a> Deployment<'a> {
         self.site.as_ref().ok_or_else(|| anyhow!("there is no cluster"))
     }
 
+    /// Who merges, by the flags and by what the release's last revision says.
+    fn method(&self) -> Method {
+        let newest = self.history.as_ref().and_then(History::newest);
+        let newest = newest.filter(|_| self.doing == Doing::Upgrade);
+        self.args.force.method(newest.map(AsRef::as_ref)).unwrap_or_default() // checked at the beginning
+    }
+
     fn ways(&self) -> Ways {
         let args = self.args;
         let wait = args.jobs.wait.what(args.failure.takes_back(), args.jobs.wait_for_jobs);
         Ways {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
-            skip_crds: args.skip_crds,
+            crds: args.definitions(),
+            method: self.method(),
             take_ownership: args.take_ownership,
             force: args.force.force().unwrap_or_default(), // checked at the beginning
             wait,
@@ -186,7 +197,10 @@ impl<'a> Deployment<'a> {
     /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one
     /// of a rendering's inputs.
     fn define(&self, chart: &CompiledChart) -> Result<()> {
-        if self.args.skip_crds || self.mode == DryRun::Client || chart.chart().crds().is_empty() {
+        if self.args.definitions() == Definitions::Skip
+            || self.mode == DryRun::Client
+            || chart.chart().crds().is_empty()
+        {
             return Ok(());
         }
         if self.mode == DryRun::Server {
@@ -196,7 +210,7 @@ impl<'a> Deployment<'a> {
             return Ok(());
         }
         let site = self.site()?;
-        let (driver, until) = site.driver(Ways::default(), self.args.jobs.wait.timeout());
+        let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
         let defined = site
             .pursue(&driver, until, async || driver.crds(chart.chart()).await.map_err(Stop::from));
         Ok(defined?)
@@ -277,6 +291,7 @@ impl<'a> Deployment<'a> {
             budget: self.args.rendering.render_limits,
         };
         match cluster::render(chart, &input, cluster)? {
+            Ok(rendered) if self.args.render_subchart_notes => Ok(rendered.with_subchart_notes()),
             Ok(rendered) => Ok(rendered),
             Err(error) => {
                 let text = charts::failed(&self.args.rendering.global, profile, &error, out)?;
@@ -300,6 +315,7 @@ impl<'a> Deployment<'a> {
             Some(text) if self.doing == Doing::Upgrade && !text.is_empty() => text.clone(),
             _ => DRY.to_owned(),
         };
+        self.method().as_str().clone_into(&mut record.apply_method);
         if self.args.hide_secret {
             hide_secrets(&mut record);
         }

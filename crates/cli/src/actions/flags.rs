@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_release::{Cascade, Force, Wait};
+use catamaran_release::{Cascade, Definitions, Force, Method, Release, Wait};
 use catamaran_sprig::parse_duration;
 use clap::Args;
 
@@ -222,9 +222,14 @@ pub(crate) struct ChartArgs {
     /// Run no hooks
     #[arg(long, help_heading = "Release")]
     pub no_hooks: bool,
-    /// Leave the definitions of crds/ alone; they are created where there are none otherwise
+    /// Leave the definitions of crds/ alone: --crds=skip
     #[arg(long, help_heading = "Release")]
-    pub skip_crds: bool,
+    skip_crds: bool,
+    /// What becomes of the definitions of crds/: skip, create (where there are none) or create-replace
+    /// (the same, and those that are there become the chart's, unless a version would go in which
+    /// objects are stored)
+    #[arg(long, default_value = "create", value_name = "POLICY", help_heading = "Release")]
+    crds: Definitions,
     /// Take over objects that are there already, whoever made them
     #[arg(long, help_heading = "Release")]
     pub take_ownership: bool,
@@ -247,11 +252,12 @@ pub(crate) struct ChartArgs {
     pub force: ForceArgs,
     #[arg(long, hide = true)]
     pub disable_openapi_validation: bool,
-    #[arg(long, hide = true)]
+    /// Print, and record, the notes of subcharts, too
+    #[arg(long, help_heading = "Output")]
     pub render_subchart_notes: bool,
 }
 
-/// How objects are written. Ours are always applied server-side, and over conflicts.
+/// How objects are written: over conflicts, always.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Release")]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
@@ -266,18 +272,36 @@ pub(crate) struct ForceArgs {
     force: bool,
     #[arg(long, hide = true)]
     force_conflicts: bool,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    server_side: Option<String>,
+    /// Who merges: true (the API server), false (this command, as Helm 3 does), auto (whoever did for
+    /// the release so far; the API server for a new one)
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "auto",
+        hide_default_value = true,
+        default_missing_value = "true",
+        value_name = "HOW"
+    )]
+    server_side: String,
 }
 
 impl ForceArgs {
-    /// What the flags mean; refuses what would be done in another way.
-    pub(crate) fn force(&self) -> Result<Force> {
-        if let Some(text) = self.server_side.as_deref().filter(|text| *text != "auto")
-            && go_bool(text) != Ok(true)
-        {
-            bail!("--server-side={text} is not supported: objects are applied server-side");
+    /// Who merges; `newest` is the revision that there is already.
+    pub(crate) fn method(&self, newest: Option<&Release>) -> Result<Method> {
+        match (self.server_side.as_str(), newest) {
+            ("auto", Some(newest)) => Ok(Method::of(newest)),
+            ("auto", None) => Ok(Method::Server),
+            (text, _) => match go_bool(text) {
+                Ok(true) => Ok(Method::Server),
+                Ok(false) => Ok(Method::Client),
+                Err(_) => bail!("invalid/unknown release server-side apply method: {text}"),
+            },
         }
+    }
+
+    /// How objects are written; refuses what excludes each other.
+    pub(crate) fn force(&self) -> Result<Force> {
         if self.force {
             deprecated("--force", "--force-replace");
         }
@@ -297,13 +321,16 @@ impl ForceArgs {
 impl ChartArgs {
     /// Refuses what cannot be done as asked.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.render_subchart_notes {
-            bail!("--render-subchart-notes is not supported yet");
-        }
         if self.failure.atomic {
             deprecated("--atomic", "--rollback-on-failure");
         }
+        self.force.method(None)?;
         self.force.force().map(drop)
+    }
+
+    /// What becomes of the definitions of `crds/`.
+    pub(crate) fn definitions(&self) -> Definitions {
+        if self.skip_crds { Definitions::Skip } else { self.crds }
     }
 
     /// The labels of `--labels`; `None` takes one away.

@@ -72,6 +72,7 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
             force,
+            method: args.force.method(history.newest().map(AsRef::as_ref))?,
             wait: args.jobs.wait.what(false, args.jobs.wait_for_jobs),
             ..Ways::default()
         };
@@ -135,6 +136,7 @@ pub(super) fn roll_back(
             && history.interrupted().is_some();
         if begun { newest.version } else { newest.version + 1 }
     });
+    let owner = site.owner(history)?;
     let mut known = Some(history.clone());
     site.pursue(&driver, until, async || {
         let again = known.is_none();
@@ -149,7 +151,7 @@ pub(super) fn roll_back(
         if history.newest().is_none_or(|newest| newest.version > own) {
             return Err(Stop::Overtaken(own));
         }
-        driver.rollback(&history, Some(to), None).await?;
+        driver.rollback(&history, Some(to), owner.as_ref()).await?;
         Ok(())
     })
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::Driver;
+use catamaran_release::{Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -61,7 +61,8 @@ impl ChartController {
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
-                .ignoring(watch.ignored.clone()),
+                .ignoring(watch.ignored.clone())
+                .ways(Ways { crds: watch.crds, ..Ways::default() }),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use catamaran_chart::{Chart, CompiledChart, Profile};
 use catamaran_cluster::drift::IgnoreRule;
+use catamaran_release::Definitions;
 use catamaran_yaml::Numbers;
 use kube::core::{GroupVersionKind, Selector};
 use serde::de::IgnoredAny;
@@ -44,6 +45,8 @@ pub struct Watch {
     pub overrides: Overrides,
     /// What is left to others of a release's objects.
     pub ignored: Vec<IgnoreRule>,
+    /// What becomes of the definitions of the chart's `crds/`.
+    pub crds: Definitions,
     /// Where records lie; `None` is the namespace of each resource.
     pub storage_namespace: Option<String>,
 }
@@ -60,6 +63,7 @@ impl Watch {
             watch_dependent_resources: true,
             overrides: Overrides::default(),
             ignored: Vec::new(),
+            crds: Definitions::default(),
             storage_namespace: None,
         }
     }
@@ -233,7 +237,8 @@ impl Loader<'_> {
         let workers = note(&mut wrong, raw.max_concurrent_reconciles.map(workers).transpose());
         let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
         let ignored = note(&mut wrong, rules);
-        match (hull, selector, period, workers, overrides, ignored) {
+        let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
+        match (hull, selector, period, workers, overrides, ignored, crds) {
             (
                 Some(hull),
                 Some(selector),
@@ -241,6 +246,7 @@ impl Loader<'_> {
                 Some(max_concurrent_reconciles),
                 Some(overrides),
                 Some(ignored),
+                Some(crds),
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
                 hull,
@@ -250,6 +256,7 @@ impl Loader<'_> {
                 watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
                 overrides,
                 ignored,
+                crds,
                 storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
             }),
             _ => Err(wrong),
@@ -340,6 +347,10 @@ fn workers(number: i64) -> Result<usize, String> {
 
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
+}
+
+fn policy(text: &str) -> Result<Definitions, String> {
+    text.parse().map_err(|error| format!("invalid crds: {error}"))
 }
 
 fn selector(

@@ -30,6 +30,7 @@ pub(super) struct RawWatch {
     pub reconcile_period: Option<String>,
     pub max_concurrent_reconciles: Option<i64>,
     pub ignore_drift: Option<Vec<RawIgnore>>,
+    pub crds: Option<String>,
     pub storage_namespace: Option<String>,
     /// How operator-sdk compares with what is there. Here nothing is compared by a dry run, and
     /// `lookup` always sees the cluster, as with `server`.
@@ -38,7 +39,7 @@ pub(super) struct RawWatch {
 }
 
 /// All fields of [`RawWatch`].
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "group",
     "version",
     "kind",
@@ -51,6 +52,7 @@ const FIELDS: [&str; 14] = [
     "reconcilePeriod",
     "maxConcurrentReconciles",
     "ignoreDrift",
+    "crds",
     "storageNamespace",
     "dryRunOption",
 ];

@@ -125,7 +125,7 @@ impl Driver {
     }
 
     /// Where an object goes; asked for again if its CRD was part of the same manifest.
-    async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
+    pub(super) async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
         if let Some(target) = &object.target {
             return Ok(target.clone());
         }
