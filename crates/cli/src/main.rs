@@ -18,7 +18,6 @@ use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
 use anyhow::Result;
-use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
@@ -102,13 +101,13 @@ fn main() -> Result<ExitCode> {
 
 /// Alone in starting a runtime: the other commands would wait for its threads.
 #[tokio::main]
-async fn run(mut options: Options) -> ExitCode {
+async fn run(options: Options) -> ExitCode {
     if let Err(error) = options.init_logging() {
         eprintln!("Error: {error}");
         return ExitCode::FAILURE;
     }
     // As helm-operator had them: projects that move here rely on it.
-    options.override_values.get_or_insert(OverrideTypes::Strings);
+    let options = options.with_helm_operators_defaults();
     match Manager::new("catamaran", options).run().await {
         Ok(()) => ExitCode::SUCCESS,
         // Without a stack trace, which says nothing of a project's mistakes.

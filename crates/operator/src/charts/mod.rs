@@ -11,6 +11,7 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod tell;
 mod uninstall;
 mod wishes;
 
@@ -29,8 +30,10 @@ use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::queue::Key;
+use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use tell::Teller;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -48,13 +51,16 @@ pub(crate) struct ChartController {
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
+    tell: Teller,
 }
 
 impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
-    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         Self {
+            tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
