@@ -15,6 +15,7 @@ mod tell;
 mod uninstall;
 mod wishes;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
@@ -47,6 +48,8 @@ pub(crate) struct ChartController {
     render_limits: Budget,
     /// Whether the status shows manifests.
     status_manifest: bool,
+    /// Whether `crds/` is left out, as the right is missing.
+    without_crds: AtomicBool,
     memory: Mutex<Memory>,
     tell: Teller,
 }
@@ -69,6 +72,7 @@ impl ChartController {
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
+            without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }
     }

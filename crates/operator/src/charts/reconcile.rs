@@ -1,9 +1,11 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
@@ -61,13 +63,6 @@ pub(super) enum Stop {
     Wait { reason: String, message: String, after: Duration },
     /// The history was written by somebody else meanwhile.
     Raced,
-}
-
-impl Work<'_> {
-    /// How what is desired is brought about.
-    fn ways(&self, desired: &Desired<'_>) -> Ways {
-        if desired.release.is_install { self.wishes.install() } else { self.wishes.upgrade() }
-    }
 }
 
 impl ChartController {
@@ -171,8 +166,7 @@ impl ChartController {
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
             // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
-            let defined = self.driver.crds(self.chart.chart()).await;
-            defined.map_err(|error| self.release_failed(&history, error))?;
+            self.define().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
         let draw = self.draw(work.key);
@@ -199,6 +193,28 @@ impl ChartController {
             Action::Install | Action::Upgrade | Action::Resume => {
                 self.apply(&history, &desired, work).await
             }
+        }
+    }
+
+    /// Brings the definitions of `crds/`; who may not does without, and says so once.
+    async fn define(&self) -> Result<(), ReleaseError> {
+        if self.without_crds.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.driver.crds(self.chart.chart()).await {
+            Err(ReleaseError::Definition { source_file, source })
+                if source.kind == FailureKind::Forbidden =>
+            {
+                self.without_crds.store(true, Ordering::Relaxed);
+                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                tracing::warn!(
+                    right,
+                    file = source_file,
+                    "no right to bring the chart's definitions: done without"
+                );
+                Ok(())
+            }
+            defined => defined,
         }
     }
 
@@ -232,7 +248,7 @@ impl ChartController {
         if history.interrupted().is_none() {
             return self.reapply(history, work).await;
         }
-        let driver = self.knowing(work.key).ways(work.ways(desired));
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
         let _apply = self.tell.phase("apply");
         let resumed = driver.resume(history, desired).await;
         resumed.map_err(|error| self.release_failed(history, error))
@@ -267,10 +283,17 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
-        let driver = self.knowing(work.key).ways(work.ways(desired));
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
         let _apply = self.tell.phase("apply");
         let applied = driver.apply(history, desired).await;
         applied.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// How what is desired is brought about.
+    fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
+        let install = desired.release.is_install;
+        let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
+        Ways { skip_crds: self.without_crds.load(Ordering::Relaxed), ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
