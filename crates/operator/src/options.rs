@@ -9,6 +9,9 @@ use clap::{Args, ValueEnum};
 
 use crate::watches::OverrideTypes;
 
+/// Where kinds are mapped, if no flag says otherwise.
+pub(crate) const DEFAULT_WATCHES: &str = "watches.yaml";
+
 /// Flags of the manager. Flatten them into a program's own.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -16,7 +19,7 @@ pub struct Options {
     #[arg(
         long,
         value_name = "FILE",
-        default_value = "watches.yaml",
+        default_value = DEFAULT_WATCHES,
         overrides_with = "watches_file"
     )]
     pub watches_file: PathBuf,

@@ -298,7 +298,7 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
     }
 
     async fn uninstall(

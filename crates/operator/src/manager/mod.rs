@@ -28,8 +28,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::charts::ChartController;
 use crate::lead::{Leadership, Seat};
-use crate::native::{NativeController, Reconciler, gvk};
-use crate::options::Options;
+use crate::native::{Clock, NativeController, Reconciler, gvk};
+use crate::options::{DEFAULT_WATCHES, Options};
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
 use crate::{client, serve};
 use controller::Controller;
@@ -73,6 +73,8 @@ pub(crate) struct Hub {
     pub dependents: Arc<Dependents>,
     /// How much a rendering may use.
     pub render_limits: Budget,
+    /// What native reconcilers tell the time by.
+    pub clock: Clock,
 }
 
 type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
@@ -97,6 +99,9 @@ pub struct Manager {
     reconcilers: Vec<Registered>,
     /// Each with the kind that it is for; without one, for all.
     post_renderers: Vec<(Option<String>, Arc<dyn PostRender>)>,
+    clock: Clock,
+    /// Whether it does without watches.yaml, unless a flag names one.
+    native_only: bool,
 }
 
 impl Manager {
@@ -108,7 +113,22 @@ impl Manager {
             options,
             reconcilers: Vec::new(),
             post_renderers: Vec::new(),
+            clock: Clock::system(),
+            native_only: false,
         }
+    }
+
+    /// A manager for an operator all of whose kinds are written in Rust: it reads a watches.yaml only
+    /// if `--watches-file` names one.
+    pub fn native(operator: &str, options: Options) -> Self {
+        Self { native_only: true, ..Self::new(operator, options) }
+    }
+
+    /// Another clock than the system's, for tests: native reconcilers read it and wait by it.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Registers a reconciler under the name that `reconciler:` in watches.yaml uses. Without an entry
@@ -140,8 +160,20 @@ impl Manager {
     /// # Errors
     /// [`ManagerError`]: what keeps it from starting, or a second signal.
     pub async fn run(self) -> Result<(), ManagerError> {
+        let signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
+        self.run_by(signals).await
+    }
+
+    /// The same inside of another program, such as a test: until `stop` is cancelled.
+    ///
+    /// # Errors
+    /// [`ManagerError`]: what keeps it from starting.
+    pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        self.run_by(Signals::Token(Some(stop))).await
+    }
+
+    async fn run_by(self, mut signals: Signals) -> Result<(), ManagerError> {
         let watches = self.watches()?;
-        let mut signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
         let client = client::connect(self.options.kubeconfig.as_deref(), &self.operator)
             .await
             .map_err(ManagerError::Client)?;
@@ -188,7 +220,9 @@ impl Manager {
         let file: &Path = &self.options.watches_file;
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
-        let mut watches = watches::load(file, &known, types)?;
+        let without = self.native_only && file == Path::new(DEFAULT_WATCHES);
+        let mut watches =
+            if without { Vec::new() } else { watches::load(file, &known, types)? };
         for watch in &mut watches {
             let is_its =
                 |kind: &Option<String>| kind.as_ref().is_none_or(|kind| *kind == watch.gvk.kind);
@@ -217,25 +251,36 @@ impl Manager {
     }
 }
 
-/// SIGTERM and SIGINT, one after the other.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+/// What ends a manager, and ends it at once if it comes again.
+enum Signals {
+    /// SIGTERM and SIGINT.
+    Process { terminate: tokio::signal::unix::Signal, interrupt: tokio::signal::unix::Signal },
+    /// The program that it is a part of; comes once.
+    Token(Option<CancellationToken>),
 }
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
+        Ok(Self::Process {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        match self {
+            Self::Process { terminate, interrupt } => tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            },
+            Self::Token(stop) => {
+                match stop {
+                    Some(stop) => stop.cancelled().await,
+                    None => std::future::pending().await,
+                }
+                *stop = None;
+            }
         }
     }
 }
@@ -249,7 +294,7 @@ struct Running {
 
 impl Running {
     fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
+        let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bound = |watch: &Watch| {
             watch.max_concurrent_reconciles.unwrap_or(options.max_concurrent_reconciles)
         };
@@ -271,6 +316,7 @@ impl Running {
             mapper: mapper.clone(),
             dependents,
             render_limits: options.render_limits,
+            clock,
         };
         let mut native: Vec<Registered> = reconcilers;
         let controllers: Vec<_> =
