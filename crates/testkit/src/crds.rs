@@ -15,8 +15,14 @@ pub fn check_crds(folder: &Path, definitions: &[CustomResourceDefinition]) {
     let fresh = tempfile::tempdir().unwrap();
     for path in crds::write(fresh.path(), definitions).unwrap() {
         let written = folder.join(path.file_name().unwrap_or_default());
-        let (written_text, text) =
-            (std::fs::read_to_string(&written).unwrap_or_default(), std::fs::read_to_string(&path).unwrap());
-        assert!(written_text == text, "{} is stale: run `make manifests-examples`", written.display());
+        let (written_text, text) = (
+            std::fs::read_to_string(&written).unwrap_or_default(),
+            std::fs::read_to_string(&path).unwrap(),
+        );
+        assert!(
+            written_text == text,
+            "{} is stale: run `make manifests-examples`",
+            written.display()
+        );
     }
 }

@@ -28,8 +28,8 @@ mod crds;
 mod process;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
+pub use catamaran_localcluster::Mark;
 pub use chaos::Dice;
 pub use clock::HeldClock;
 pub use crds::check_crds;
-pub use catamaran_localcluster::Mark;
 pub use process::Process;

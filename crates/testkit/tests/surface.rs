@@ -123,13 +123,21 @@ async fn an_object_that_does_not_fit_its_type_is_the_trouble_of_one() {
     std::fs::write(file.path(), manifest).unwrap();
     test.bench.kubectl(&["apply", "-f", file.path().to_str().unwrap()]);
     test.says("good", "Ready", "Ready").await;
-    let raw = || test.bench.kubectl(&["get", "widget", "bad", "-o", "jsonpath={.status.conditions[0]}"]);
+    let raw =
+        || test.bench.kubectl(&["get", "widget", "bad", "-o", "jsonpath={.status.conditions[0]}"]);
     eventually("it is told", async || match raw() {
         told if told.contains("InvalidSpec") => Ok(()),
         told => Err(told),
     })
     .await;
-    test.bench.kubectl(&["patch", "widget", "bad", "--type=merge", "-p", r#"{"spec":{"loose":{"size":3}}}"#]);
+    test.bench.kubectl(&[
+        "patch",
+        "widget",
+        "bad",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"loose":{"size":3}}}"#,
+    ]);
     test.says("bad", "Ready", "Ready").await;
 }
 
@@ -219,9 +227,11 @@ async fn secrets_are_made_once_completed_and_rotated_on_request() {
     assert_eq!((first["password"].0.len(), first["user"].0.as_slice()), (24, b"admin".as_slice()));
 
     // Edited by hand: kept. A key that was deleted: added. A restart changes nothing.
-    let edit = Patch::Merge(json!({ "stringData": { "password": "mine" }, "data": { "user": null } }));
+    let edit =
+        Patch::Merge(json!({ "stringData": { "password": "mine" }, "data": { "user": null } }));
     secrets.patch("keys", &PatchParams::default(), &edit).await.unwrap();
-    let whole = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("user"));
+    let whole =
+        |secret: &Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("user"));
     becomes(&secrets, "keys", "completed", whole).await;
     operator.stop().await;
     let _operator = test.operator();

@@ -1,9 +1,9 @@
 //! The operator: `cargo run -p alnair-pod`, against the cluster of $KUBECONFIG.
 
+use alnair_pod::AlnairPods;
 use anyhow::Result;
 use catamaran_operator::{Manager, Options};
 use clap::Parser;
-use alnair_pod::AlnairPods;
 
 /// Keeps a pod for each AlnairPod
 #[derive(Parser)]

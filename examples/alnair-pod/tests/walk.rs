@@ -41,10 +41,8 @@ impl Walk {
     }
 
     fn apply_sample(&self) {
-        let file = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/config/samples/alnair_v1alpha1_alnairpod.yaml"
-        );
+        let file =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/config/samples/alnair_v1alpha1_alnairpod.yaml");
         self.bench.kubectl(&["apply", "-f", file]);
     }
 
@@ -54,7 +52,8 @@ impl Walk {
     }
 
     async fn running(&self) -> Pod {
-        becomes(&self.resources, SAMPLE, "Running", |resource| told(resource) == ("Running", true)).await;
+        becomes(&self.resources, SAMPLE, "Running", |resource| told(resource) == ("Running", true))
+            .await;
         self.pods.get(SAMPLE).await.unwrap()
     }
 }
@@ -66,7 +65,10 @@ fn told(resource: &AlnairPod) -> (&str, bool) {
         let condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition = c;
         condition.type_ == "Ready" && condition.status == "True"
     };
-    (status.fields.phase.as_deref().unwrap_or_default(), status.conditions.iter().any(|c| ready(&c)))
+    (
+        status.fields.phase.as_deref().unwrap_or_default(),
+        status.conditions.iter().any(|c| ready(&c)),
+    )
 }
 
 fn containers(image: &str, command: &str) -> Value {
@@ -90,7 +92,8 @@ async fn the_pod_is_owned_and_followed_and_comes_back() {
     walk.running().await;
 
     // An image can be changed in place, a command cannot.
-    let spec = json!({ "spec": { "containers": [{ "name": "main", "image": "example.com/other:1" }] } });
+    let spec =
+        json!({ "spec": { "containers": [{ "name": "main", "image": "example.com/other:1" }] } });
     walk.patch(json!({ "spec": { "volumes": null } })).await;
     walk.patch(spec).await;
     let changed = |pod: &Pod| image(pod) == "example.com/other:1";
@@ -176,7 +179,8 @@ async fn whatever_happens_it_converges() {
     eventually("the pod is as the resource says", async || {
         let resource = walk.resources.get(SAMPLE).await.map_err(|error| error.to_string())?;
         let pod = walk.pods.get(SAMPLE).await.map_err(|error| error.to_string())?;
-        let ours = pod.owner_references().iter().any(|owner| Some(&owner.uid) == resource.uid().as_ref());
+        let ours =
+            pod.owner_references().iter().any(|owner| Some(&owner.uid) == resource.uid().as_ref());
         match (ours, command(&pod), told(&resource)) {
             (true, "/end", ("Running", true)) => Ok(()),
             instead => Err(format!("{instead:?}")),

@@ -40,7 +40,9 @@ pub async fn keep(cx: &Cx<'_, Machine>, wanted: i32) -> Result<Progress, Error> 
     });
     Ok(match up {
         0 => Progress::Ready,
-        up => Progress::pending("SwitchedUp", format!("{up} of {} switches are up", switches.len())),
+        up => {
+            Progress::pending("SwitchedUp", format!("{up} of {} switches are up", switches.len()))
+        }
     })
 }
 
@@ -65,7 +67,8 @@ async fn move_back(cx: &Cx<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result
     match PATIENCE.checked_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default()) {
         Some(rest) if !rest.is_zero() => cx.requeue(rest),
         _ => {
-            let moved = cx.patch(&**next, json!({ "spec": { "position": Position::Down } })).await?;
+            let moved =
+                cx.patch(&**next, json!({ "spec": { "position": Position::Down } })).await?;
             *next = Arc::new(cx.patch_status(&moved, json!({ "seenAt": null })).await?);
             cx.status(|status| status.seen_at = Some(MicroTime(now)));
             cx.requeue(PATIENCE); // the next one, if there is one

@@ -221,8 +221,7 @@ impl Manager {
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
         let without = self.native_only && file == Path::new(DEFAULT_WATCHES);
-        let mut watches =
-            if without { Vec::new() } else { watches::load(file, &known, types)? };
+        let mut watches = if without { Vec::new() } else { watches::load(file, &known, types)? };
         for watch in &mut watches {
             let is_its =
                 |kind: &Option<String>| kind.as_ref().is_none_or(|kind| *kind == watch.gvk.kind);

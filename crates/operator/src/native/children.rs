@@ -58,7 +58,8 @@ impl Desired<'_> {
     /// Whether the object that is there belongs to our resource.
     fn has(&self, live: &Value) -> bool {
         let owners = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let is_us = |owner: &Value| owner.get("uid").and_then(Value::as_str) == Some(self.owner_uid);
+        let is_us =
+            |owner: &Value| owner.get("uid").and_then(Value::as_str) == Some(self.owner_uid);
         owners.is_some_and(|owners| owners.iter().any(is_us)) || self.is_annotated_as(live)
     }
 

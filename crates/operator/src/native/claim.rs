@@ -49,7 +49,10 @@ impl<K: Managed> Cx<'_, K> {
         let uid = self.uid();
         for owned in self.list_owned::<C>()? {
             if !fits(selector, owned.meta()) && controller(&*owned) == uid {
-                self.set_owners(&*owned, |owners| owners.retain(|owner| owner["uid"] != json!(uid))).await?;
+                self.set_owners(&*owned, |owners| {
+                    owners.retain(|owner| owner["uid"] != json!(uid))
+                })
+                .await?;
             }
         }
         let mut claimed = Vec::new();
@@ -63,7 +66,8 @@ impl<K: Managed> Cx<'_, K> {
                 None => {
                     let us = serde_json::to_value(self.controller_owner_ref(&()))
                         .map_err(Error::transient)?;
-                    claimed.push(Arc::new(self.set_owners(&*found, |owners| owners.push(us)).await?));
+                    claimed
+                        .push(Arc::new(self.set_owners(&*found, |owners| owners.push(us)).await?));
                 }
             }
         }

@@ -213,7 +213,8 @@ impl<'a, K: Managed> Cx<'a, K> {
         let uid = self.object.uid().unwrap_or_default();
         if namespace == *own {
             let owner = self.object.controller_owner_ref(&());
-            object["metadata"]["ownerReferences"] = json!(owner.map_or_else(Vec::new, |us| vec![us]));
+            object["metadata"]["ownerReferences"] =
+                json!(owner.map_or_else(Vec::new, |us| vec![us]));
         } else {
             self.shared.is_declared(gvk, namespace.as_ref())?;
             for (annotation, value) in self.annotations() {
@@ -227,8 +228,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
         self.work().applied.insert((gvk.clone(), key));
         let known = self.shared.known(gvk, target.namespace.as_ref());
-        let desired =
-            Desired { owner: self.key, owner_uid: &uid, gvk, target, object, recreate };
+        let desired = Desired { owner: self.key, owner_uid: &uid, gvk, target, object, recreate };
         let applied = self.shared.children.apply(&self.shared.applier, &known, desired).await?;
         if let Some(again) = applied.again {
             sooner(&mut self.work().again, again);
@@ -261,7 +261,9 @@ impl<'a, K: Managed> Cx<'a, K> {
         }
         Ok(match ending {
             0 => Progress::Ready,
-            some => Progress::pending("Pruning", format!("{some} of {} are being deleted", gvk.kind)),
+            some => {
+                Progress::pending("Pruning", format!("{some} of {} are being deleted", gvk.kind))
+            }
         })
     }
 
@@ -334,7 +336,8 @@ impl<'a, K: Managed> Cx<'a, K> {
 
     /// The kind's own status fields, as they will be written.
     pub fn fields(&self) -> K::Fields {
-        let before = || self.object.status().map(|status: &Status<K::Fields>| status.fields.clone());
+        let before =
+            || self.object.status().map(|status: &Status<K::Fields>| status.fields.clone());
         self.work().fields.clone().or_else(before).unwrap_or_default()
     }
 

@@ -132,7 +132,11 @@ impl Shared {
         }
     }
 
-    fn owned_in(&self, gvk: &GroupVersionKind, namespace: Option<&String>) -> Arc<Cache<Dependent>> {
+    fn owned_in(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
         let watched = self.dependents.parts().0.namespaces.iter();
         let beyond = namespace.filter(|_| {
             !watched.clone().any(|watched| watched.is_none() || watched.as_ref() == namespace)
@@ -248,7 +252,9 @@ impl<R: Reconciler> NativeController<R> {
         self.filled.get_or_init(|| self.fill()).await;
         let decoded = match decode::<R::Object>(&object) {
             Ok(decoded) => decoded,
-            Err(message) => return self.refuse(&Request { key, object, api, writes }, message).await,
+            Err(message) => {
+                return self.refuse(&Request { key, object, api, writes }, message).await;
+            }
         };
         let epoch = self.shared.epochs.fetch_add(1, Ordering::Relaxed);
         let cx = Cx::new((decoded, object), &key, &self.shared, &writes, epoch);

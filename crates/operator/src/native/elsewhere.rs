@@ -26,9 +26,10 @@ pub(super) async fn remove(shared: &Shared, uid: &str) -> Result<Progress, Error
     }
     Ok(match left.first() {
         None => Progress::Ready,
-        Some(first) => {
-            Progress::pending("DeletingChildren", format!("{first} is being deleted, {} in all", left.len()))
-        }
+        Some(first) => Progress::pending(
+            "DeletingChildren",
+            format!("{first} is being deleted, {} in all", left.len()),
+        ),
     })
 }
 

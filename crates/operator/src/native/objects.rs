@@ -230,10 +230,8 @@ impl<C: Kind> Objects<C> {
         keys: BTreeSet<ObjectKey>,
         want: impl Fn(&ObjectKey, &Entry<C>) -> bool,
     ) -> Found<C> {
-        let mut found: BTreeMap<ObjectKey, Arc<Entry<C>>> = keys
-            .into_iter()
-            .filter_map(|key| Some((key.clone(), self.cached(&key)?)))
-            .collect();
+        let mut found: BTreeMap<ObjectKey, Arc<Entry<C>>> =
+            keys.into_iter().filter_map(|key| Some((key.clone(), self.cached(&key)?))).collect();
         let mut unconfirmed = false;
         state.own.retain(|key, own| {
             let listed = self.listed(key).is_some_and(|listed| listed > own.at);

@@ -88,7 +88,9 @@ impl SecretOnce {
     }
 
     fn is_rotated(&self, live: &Secret) -> bool {
-        self.rotation.as_ref().is_some_and(|wanted| live.annotations().get(ROTATION) != Some(wanted))
+        self.rotation
+            .as_ref()
+            .is_some_and(|wanted| live.annotations().get(ROTATION) != Some(wanted))
     }
 }
 
@@ -197,7 +199,10 @@ mod tests {
     fn only_what_is_missing_is_made() {
         let once = SecretOnce::new().random("password", 12).given("user", "admin");
         let made = once.missing(None).unwrap();
-        assert_eq!((made["password"].0.len(), made["user"].0.as_slice()), (12, b"admin".as_slice()));
+        assert_eq!(
+            (made["password"].0.len(), made["user"].0.as_slice()),
+            (12, b"admin".as_slice())
+        );
         assert_eq!(keys(&once, &secret(&json!({ "password": "b2xk" }), None)), ["user"]);
         assert_eq!(keys(&once, &secret(&json!({ "password": "", "user": "" }), None)), [""; 0]);
     }

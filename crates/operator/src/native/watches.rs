@@ -57,7 +57,8 @@ pub struct Watches {
 }
 
 /// Starts the watch behind a declared list.
-type Start = Box<dyn FnOnce(&Hub, KindId) -> (Arc<dyn Stored>, Arc<dyn std::any::Any + Send + Sync>) + Send>;
+type Start =
+    Box<dyn FnOnce(&Hub, KindId) -> (Arc<dyn Stored>, Arc<dyn std::any::Any + Send + Sync>) + Send>;
 
 pub(super) struct Listed {
     pub type_id: TypeId,
@@ -195,10 +196,7 @@ impl<C> Only<C> {
     /// Wakes only for changes that `when` likes, given the object before, if it was known, and now. A
     /// deletion always wakes.
     #[must_use]
-    pub fn when(
-        mut self,
-        when: impl Fn(Option<&C>, &C) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub fn when(mut self, when: impl Fn(Option<&C>, &C) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Box::new(when));
         self
     }

@@ -62,8 +62,7 @@ impl<K: Managed> Cx<'_, K> {
     ) -> Result<DynamicObject, Error> {
         let meta = object.meta();
         let is_self = gvk::<C>() == gvk::<K>() && meta.uid.is_some() && meta.uid == self.meta().uid;
-        let version =
-            if is_self { self.version() } else { meta.resource_version.clone() };
+        let version = if is_self { self.version() } else { meta.resource_version.clone() };
         if let Some(fields) = patch.as_object_mut() {
             let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
             if let Some(metadata) = metadata.as_object_mut() {

@@ -147,7 +147,8 @@ impl Reconciler for Widgets {
         }
         if let Some(Refers { namespace, name }) = &cx.spec.refers {
             let other = cx.reference::<Widget>(namespace.as_str(), name);
-            cx.component("Reference", async { other.await?.ready().map(|_| Progress::Ready) }).await;
+            cx.component("Reference", async { other.await?.ready().map(|_| Progress::Ready) })
+                .await;
         }
         if let Some(name) = &cx.spec.role {
             let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
