@@ -156,7 +156,8 @@ fn decoding(what: &str) -> String {
     format!("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what}")
 }
 
-fn kind(value: &Value) -> &'static str {
+/// What Go's errors of `encoding/json` call a value.
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -29,6 +29,7 @@ pub mod values;
 
 pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata, chart_yaml};
 pub use error::{LoadError, ManifestError, Position, RenderError};
+pub use gojson::kind as json_kind;
 pub use gopath::go_io_error;
 pub use manifest::{Hook, Manifest, PostRender, PostRenderers, Rendered};
 pub use profile::Profile;

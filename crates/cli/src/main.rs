@@ -5,6 +5,7 @@ mod charts;
 mod context;
 mod dependency;
 mod explain;
+mod helm_operator;
 mod lint;
 mod post_renderer;
 mod show;
@@ -40,11 +41,19 @@ enum Command {
     /// For each entry with `chart:` a resource of its kind becomes a Helm release: its name is the
     /// release's name, its spec the values, its namespace the release's. No Rust project is needed.
     /// Entries with `reconciler:` need a program that registers one (see docs/tutorial.md).
-    #[command(after_help = RUN_EXAMPLES)]
+    ///
+    /// It takes the place of `helm-operator run`: with the flags, files and variables of any project of
+    /// operator-sdk's Helm operator.
+    #[command(after_help = RUN_EXAMPLES, alias = "exec-entrypoint")]
     Run {
         #[command(flatten)]
         options: Options,
+        /// `run helm`, as it was called once: what is no flag changes nothing.
+        #[arg(hide = true)]
+        ignored: Vec<String>,
     },
+    /// Tell the version, in the form of `helm-operator version`
+    Version,
     Install(Box<InstallArgs>),
     Upgrade(Box<UpgradeArgs>),
     Rollback(RollbackArgs),
@@ -75,7 +84,8 @@ A watches.yaml:
 
 fn main() -> Result<ExitCode> {
     match parse().command {
-        Command::Run { options } => run(options),
+        Command::Run { options, .. } => run(options),
+        Command::Version => Ok(helm_operator::version()),
         Command::Install(args) => Ok(actions::install(&args)),
         Command::Upgrade(args) => Ok(actions::upgrade(&args)),
         Command::Rollback(args) => Ok(actions::rollback(&args)),
@@ -92,18 +102,19 @@ fn main() -> Result<ExitCode> {
 
 /// Alone in starting a runtime: the other commands would wait for its threads.
 #[tokio::main]
-async fn run(options: Options) -> Result<ExitCode> {
+async fn run(mut options: Options) -> Result<ExitCode> {
     options.init_logging().map_err(anyhow::Error::msg)?;
     // As helm-operator had them: projects that move here rely on it.
-    let override_values = options.override_values.or(Some(OverrideTypes::Strings));
-    let options = Options { override_values, ..options };
+    options.override_values.get_or_insert(OverrideTypes::Strings);
     Manager::new("catamaran", options).run().await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.
 fn parse() -> Cli {
-    let asked = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let asked = command()
+        .try_get_matches_from(helm_operator::arguments())
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 

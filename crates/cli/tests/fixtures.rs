@@ -8,11 +8,8 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use catamaran_fixtures::{Answer, Case, Helm, ask_catamaran};
+use catamaran_fixtures::{Answer, Case, Helm, ask_catamaran, in_parallel};
 
 /// What is told apart by a case, or nothing.
 fn differences(case: &Case) -> String {
@@ -53,17 +50,6 @@ fn the_command_answers_as_helm_does() {
             |(at, case): (usize, Case)| (at % 10 == 0 || case.has_arguments()).then_some(case);
         all.filter_map(chosen).collect()
     };
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(String::new()));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let different = differences(case);
-                    failures.lock().unwrap().push_str(&different);
-                }
-            });
-        }
-    });
-    let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{failures}");
+    let failures = in_parallel(cases.len(), 2, |at| Ok(Some(differences(&cases[at])))).unwrap();
+    assert!(failures.concat().is_empty(), "{}", failures.concat());
 }

@@ -88,7 +88,7 @@ impl FailureKind {
 pub struct ApplyError {
     /// The class of failure.
     pub kind: FailureKind,
-    /// What was tried: `apply`, `get`, `delete`, `create`, `update`, `list`.
+    /// What was tried: `apply`, `get`, `delete`, `create`, `update`, `patch`, `list`, `read the logs of`.
     pub verb: &'static str,
     /// Which object, as people write it.
     pub target: String,
@@ -186,12 +186,17 @@ impl Applier {
     pub async fn apply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let applied = self.patch(target, object, false).await?;
         let Some(entries) = self.taken_over(&applied) else { return Ok(applied) };
+        self.merge(target, &takeover_patch(&applied, &entries)).await?;
+        self.patch(target, object, false).await
+    }
+
+    /// A JSON merge patch: an update of ours. Fails with [`FailureKind::Conflict`] where `patch`
+    /// carries a resource version that is not the current one any more.
+    pub async fn merge(&self, target: &Target, patch: &Value) -> Result<Value, ApplyError> {
         let params =
             PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
-        let patch = Patch::Merge(takeover_patch(&applied, &entries));
-        let request = path(target, "apply")?.patch(&target.name, &params, &patch);
-        self.send(target, "apply", request).await?;
-        self.patch(target, object, false).await
+        let request = path(target, "patch")?.patch(&target.name, &params, &Patch::Merge(patch));
+        self.send(target, "patch", request).await
     }
 
     /// As which field manager objects are applied.
@@ -335,9 +340,24 @@ impl Applier {
         verb: &'static str,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<Value, ApplyError> {
+        let request = request.map_err(|error| ApplyError {
+            kind: FailureKind::Invalid,
+            verb,
+            target: target.to_string(),
+            message: error.to_string(),
+        })?;
+        self.answered(target, verb, self.client.request::<Value>(request)).await
+    }
+
+    /// An answer in time, or why there is none.
+    pub(crate) async fn answered<T>(
+        &self,
+        target: &Target,
+        verb: &'static str,
+        answer: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, ApplyError> {
         let failed = |kind, message| ApplyError { kind, verb, target: target.to_string(), message };
-        let request = request.map_err(|error| failed(FailureKind::Invalid, error.to_string()))?;
-        match timeout(self.timeout, self.client.request::<Value>(request)).await {
+        match timeout(self.timeout, answer).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(kube::Error::Api(status))) => {
                 let message =
@@ -354,6 +374,10 @@ impl Applier {
                 format!("no answer within {} s", self.timeout.as_secs_f32()),
             )),
         }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 }
 

@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod culprit;
 pub mod drift;
 pub mod fields;
+pub mod logs;
 pub mod mapper;
 pub mod observed;
 pub mod readiness;

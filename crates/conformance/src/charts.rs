@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
+use catamaran_fixtures::{Helm, in_parallel};
 
-use crate::programs::{PROFILES, Programs, words};
+use crate::programs::{Programs, words};
 
 /// One call of both commands.
 #[derive(Clone, Debug)]
@@ -85,51 +83,21 @@ fn name_of(path: &Path) -> String {
 
 /// Runs all calls in both profiles, shows what differs, and tells whether nothing does.
 pub fn compare(programs: &Programs, calls: &[Call], workers: usize) -> Result<bool> {
-    let total = calls.len() * PROFILES.len();
+    let total = calls.len() * Helm::ALL.len();
     let found = in_parallel(total, workers, |at| {
-        let (profile, name) = PROFILES[at % PROFILES.len()];
-        let Some(call) = calls.get(at / PROFILES.len()) else {
+        let helm = Helm::ALL[at % Helm::ALL.len()];
+        let Some(call) = calls.get(at / Helm::ALL.len()) else {
             return Ok(None);
         };
-        let difference = programs.difference(profile, &call.folder, &call.words)?;
-        Ok(difference.map(|(theirs, ours)| show(&call.name, name, &theirs.show(), &ours.show())))
+        let difference = programs.difference(helm, &call.folder, &call.words)?;
+        Ok(difference
+            .map(|(theirs, ours)| show(&call.name, helm.name(), &theirs.show(), &ours.show())))
     })?;
     for text in &found {
         println!("{text}");
     }
     println!("{total} renderings of {} cases: {} different", calls.len(), found.len());
     Ok(found.is_empty())
-}
-
-/// Does numbered pieces of work in threads; what they tell comes in the order of the numbers.
-pub fn in_parallel(
-    count: usize,
-    workers: usize,
-    work: impl Fn(usize) -> Result<Option<String>> + Sync,
-) -> Result<Vec<String>> {
-    let next = AtomicUsize::new(0);
-    let told: Mutex<Vec<(usize, String)>> = Mutex::new(Vec::new());
-    let worker = || -> Result<()> {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return Ok(());
-            }
-            if let Some(text) = work(at)? {
-                told.lock().map_err(|_| anyhow!("a worker panicked"))?.push((at, text));
-            }
-        }
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(worker)).collect();
-        let join = |worker: thread::ScopedJoinHandle<'_, Result<()>>| {
-            worker.join().map_err(|_| anyhow!("a worker panicked"))?
-        };
-        workers.into_iter().try_for_each(join)
-    })?;
-    let mut told = told.into_inner().map_err(|_| anyhow!("a worker panicked"))?;
-    told.sort();
-    Ok(told.into_iter().map(|(_, text)| text).collect())
 }
 
 /// The first lines that differ.

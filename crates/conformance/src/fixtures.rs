@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use catamaran_fixtures::{Answer, Case, Helm, ask, ask_catamaran};
+use catamaran_fixtures::{Answer, Case, Helm, ask, ask_catamaran, in_parallel};
 
-use crate::charts::{in_parallel, show};
+use crate::charts::show;
 use crate::programs::Programs;
 
 /// How often Helm is asked again where its answer is not the case's.
@@ -42,7 +42,7 @@ pub fn compare(programs: &Programs, only: &str, workers: usize) -> Result<bool> 
 }
 
 fn differences(programs: &Programs, helm: Helm, case: &Case, folder: &Path) -> Result<String> {
-    let program = programs.theirs(helm.name());
+    let program = programs.theirs(helm);
     let mut theirs = ask(&program, case, folder)?;
     // Some lists of faults come in the order of a Go map, another one in each run.
     for _ in 0..ASKED_AGAIN {

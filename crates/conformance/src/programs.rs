@@ -2,14 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context as _, Result};
-use catamaran_chart::Profile;
+use anyhow::Result;
+use catamaran_fixtures::Helm;
 use tempfile::TempDir;
-
-/// The two profiles, by the names that `--profile` takes.
-pub const PROFILES: [(Profile, &str); 2] = [(Profile::Helm43, "4.3"), (Profile::Helm318, "3.18")];
 
 /// What a command left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,38 +49,41 @@ impl Programs {
         Ok(Self { tools: tools.to_owned(), ours, home: tempfile::tempdir()? })
     }
 
-    /// The helm of a profile, by its name.
-    pub fn theirs(&self, profile: &str) -> PathBuf {
-        self.tools.join(if profile == "4.3" { "helm4" } else { "helm3" })
+    /// Where a helm is.
+    pub fn theirs(&self, helm: Helm) -> PathBuf {
+        self.tools.join(match helm {
+            Helm::V4 => "helm4",
+            Helm::V3 => "helm3",
+        })
     }
 
-    /// `helm template` of a profile.
-    pub fn helm(&self, profile: Profile, folder: &Path, words: &[OsString]) -> Result<Run> {
-        self.run(&self.theirs(name_of(profile)), folder, words)
+    /// `helm template`.
+    pub fn helm(&self, helm: Helm, folder: &Path, words: &[OsString]) -> Result<Run> {
+        self.run(&self.theirs(helm), folder, words)
     }
 
-    /// `catamaran template`, following a profile.
-    pub fn ours(&self, profile: Profile, folder: &Path, words: &[OsString]) -> Result<Run> {
+    /// `catamaran template`, following a helm.
+    pub fn ours(&self, helm: Helm, folder: &Path, words: &[OsString]) -> Result<Run> {
         let mut words = words.to_vec();
-        words.push(format!("--profile={}", name_of(profile)).into());
+        words.push(format!("--profile={}", helm.name()).into());
         self.run(&self.ours, folder, &words)
     }
 
     /// `None` if both do the same.
     pub fn difference(
         &self,
-        profile: Profile,
+        helm: Helm,
         folder: &Path,
         words: &[OsString],
     ) -> Result<Option<(Run, Run)>> {
-        let theirs = self.helm(profile, folder, words)?;
-        let ours = self.ours(profile, folder, words)?;
+        let theirs = self.helm(helm, folder, words)?;
+        let ours = self.ours(helm, folder, words)?;
         if theirs == ours {
             return Ok(None);
         }
         // Charts draw random passwords and make certificates: what Helm prints another way each
         // time is not compared.
-        let again = self.helm(profile, folder, words)?;
+        let again = self.helm(helm, folder, words)?;
         let lines = |run: &Run| -> Vec<Vec<u8>> {
             run.stdout.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
         };
@@ -98,21 +97,7 @@ impl Programs {
     }
 
     fn run(&self, program: &Path, folder: &Path, words: &[OsString]) -> Result<Run> {
-        let home = self.home.path();
-        let output = Command::new(program)
-            .arg("template")
-            .args(words)
-            .current_dir(folder)
-            .env_clear()
-            // Nothing of the user's: no kubeconfig, no plugins, no registries.
-            .envs(
-                ["HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HELM_CACHE_HOME"]
-                    .map(|name| (name, home)),
-            )
-            .env("KUBECONFIG", home.join("none"))
-            .env("TZ", "UTC")
-            .output()
-            .with_context(|| format!("cannot run {}", program.display()))?;
+        let output = catamaran_fixtures::run(program, "template", words, folder, self.home.path())?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let start = stderr.find("Error: ").filter(|at| *at == 0 || stderr[..*at].ends_with('\n'));
         Ok(Run {
@@ -121,10 +106,6 @@ impl Programs {
             status: output.status.code().unwrap_or(-1),
         })
     }
-}
-
-fn name_of(profile: Profile) -> &'static str {
-    PROFILES.iter().find(|(known, _)| *known == profile).map_or("", |(_, name)| name)
 }
 
 /// Words of a command line.

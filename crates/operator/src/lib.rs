@@ -26,4 +26,4 @@ pub mod watches;
 pub use catamaran_chart::PostRender;
 pub use charts::lookup;
 pub use manager::{Manager, ManagerError};
-pub use options::{LogFormat, Options};
+pub use options::{LogFormat, LogOptions, Options, arguments, normalised};

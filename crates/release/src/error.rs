@@ -160,6 +160,20 @@ pub enum Error {
         #[source]
         source: ApplyError,
     },
+    /// A definition of `crds/` must not replace the one that is there. Nothing was written.
+    #[error(
+        "cannot replace CRD {name:?} by {source_file} of the chart: it has no version {versions}, in which \
+         objects may be stored (status.storedVersions); store them in another version first, then take \
+         it out of status.storedVersions"
+    )]
+    StoredVersions {
+        /// The file, with the chart's path.
+        source_file: String,
+        /// The definition's name.
+        name: String,
+        /// The versions that would go.
+        versions: String,
+    },
     /// The API server refused a request, or could not be reached.
     #[error("{0}")]
     Request(#[from] ApplyError),

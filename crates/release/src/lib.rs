@@ -30,15 +30,17 @@
 #[cfg(test)]
 mod fixtures;
 
+mod clock;
 pub mod drive;
 mod error;
 pub mod objects;
 pub mod plan;
 pub mod record;
 
+pub use clock::Clock;
 pub use drive::{
-    Applied, AppliedObject, Cascade, Done, Driver, Force, Found, Kept, Knowledge, Tested,
-    Uninstalled, Wait, Ways, WhyKept,
+    Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Kept, Knowledge,
+    Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
 };
 pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};

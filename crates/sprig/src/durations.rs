@@ -121,6 +121,10 @@ impl Object for Duration {
     fn plain(&self) -> Option<Value> {
         Some(Value::Int64(self.0))
     }
+
+    fn yaml3_text(&self) -> Option<String> {
+        self.text()
+    }
 }
 
 /// Anything as nanoseconds: a duration, its text, or a number of seconds.
@@ -251,6 +255,16 @@ pub(crate) fn format(nanoseconds: i64) -> String {
             }
         }
     }
+}
+
+/// Reads how long something takes as Go's `time.ParseDuration` does: `1h30m`, `1.5s`, `100ms`.
+///
+/// # Errors
+/// Go's text for what is no duration; a negative one is none either.
+pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+    let nanoseconds = u64::try_from(parse(text)?);
+    let nanoseconds = nanoseconds.map_err(|_| format!("time: invalid duration {text:?}"))?;
+    Ok(std::time::Duration::from_nanos(nanoseconds))
 }
 
 /// `time.ParseDuration`: `1h30m`, `-1.5s`, `100ms`. The error is Go's text.

@@ -43,6 +43,7 @@ mod words;
 mod yamls;
 
 pub use dates::check_time;
+pub use durations::parse_duration;
 pub use json::check_json;
 pub use regex_syntax::check_regex;
 pub use urls::check_url;

@@ -69,6 +69,8 @@ pub struct Rendered {
     pub crds: Vec<Crd>,
     /// NOTES.txt.
     pub notes: String,
+    /// Those of the subcharts, in the order of their paths.
+    pub subchart_notes: Vec<String>,
     /// What Helm would have said on stderr, such as values that do not fit.
     pub warnings: Vec<String>,
 }
@@ -77,6 +79,19 @@ pub struct Rendered {
 const MAX_DOCUMENTS: usize = 50_000;
 
 impl Rendered {
+    /// With the notes of subcharts after its own, as by `--render-subchart-notes` (Helm's order is
+    /// random).
+    #[must_use]
+    pub fn with_subchart_notes(mut self) -> Self {
+        for notes in std::mem::take(&mut self.subchart_notes) {
+            if !self.notes.is_empty() {
+                self.notes.push('\n');
+            }
+            self.notes.push_str(&notes);
+        }
+        self
+    }
+
     /// Takes rendered files apart and puts their documents in order.
     ///
     /// # Errors

@@ -446,7 +446,14 @@ fn finish(
     profile: Profile,
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
-    files.retain(|name, _| !name.ends_with(NOTES));
+    let mut subchart_notes = Vec::new();
+    files.retain(|name, text| {
+        let is_notes = name.ends_with(NOTES);
+        if is_notes {
+            subchart_notes.push(std::mem::take(text));
+        }
+        !is_notes
+    });
     let mut rendered = steps.apply(&files, profile).map_err(|error| match error {
         RenderError::Manifest(error) => {
             RenderError::Manifest(ManifestError { rendered: Arc::new(files), ..error })
@@ -454,6 +461,7 @@ fn finish(
         other => other,
     })?;
     rendered.notes = notes.unwrap_or_default();
+    rendered.subchart_notes = subchart_notes;
     add_crds(&prepared.root, None, &mut rendered.crds);
     let mut warnings = prepared.warnings.clone();
     warnings.append(&mut rendered.warnings);

@@ -1,18 +1,18 @@
 //! What an install and an upgrade have in common: from a chart to a deployed revision.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail};
 use catamaran_chart::{
-    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderError, RenderInput, Rendered,
-    fresh_seed,
+    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderInput, Rendered, fresh_seed,
 };
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
 use catamaran_release::plan::{Goal, is_drawn_alike};
 use catamaran_release::{
-    Action, Desired, Driver, Error as ReleaseError, History, Kept, Release, Status, Ways, WhyKept,
+    Action, Definitions, Desired, Driver, Error as ReleaseError, History, Kept, Method, Release,
+    Status, Ways, WhyKept,
 };
 use catamaran_repository::Finder;
 use jiff::Timestamp;
@@ -23,7 +23,6 @@ use super::pursue::Stop;
 use super::show::{DRY, Shown, hide_secrets};
 use super::site::Site;
 use crate::charts::{self, cluster};
-use crate::dependency;
 use crate::explain::{Explained, Style};
 
 /// What is asked for.
@@ -73,12 +72,11 @@ impl<'a> Deployment<'a> {
         if args.hide_secret && mode == DryRun::No {
             bail!("hiding Kubernetes secrets requires a dry-run mode");
         }
-        let profile = args.helm.profile;
-        let finder = args.source.finder(&args.global.files, profile);
-        let path = args.source.locate(&finder, place)?;
+        let profile = args.rendering.profile();
+        let (finder, path) = args.rendering.locate(place)?;
         let given = charts::values(&args.values, &finder, profile)?;
         let offline = mode == DryRun::Client && doing == Doing::Install;
-        let site = if offline { None } else { Some(Site::new(&args.global)?) };
+        let site = if offline { None } else { Some(Site::new(&args.rendering.global)?) };
         let (reuse, history_max) = (Reuse::Unless, catamaran_release::drive::DEFAULT_HISTORY);
         Ok(Self {
             args,
@@ -103,7 +101,7 @@ impl<'a> Deployment<'a> {
             let history = if let Some(site) = &self.site {
                 site.history(&self.name)?
             } else {
-                let namespace = self.args.global.cluster.namespace();
+                let namespace = self.args.rendering.global.cluster.namespace();
                 History::empty(&namespace, &self.name, Timestamp::now())
             };
             self.history = Some(history);
@@ -113,7 +111,7 @@ impl<'a> Deployment<'a> {
 
     /// Carries it out, or shows it.
     pub(super) fn run(mut self, out: &mut impl Write) -> Result<()> {
-        let profile = self.args.helm.profile;
+        let profile = self.args.rendering.profile();
         let history = self.history()?.clone();
         let base = if self.doing == Doing::Upgrade { history.base() } else { None };
         let given = std::mem::take(&mut self.given);
@@ -139,6 +137,8 @@ impl<'a> Deployment<'a> {
         if self.doing == Doing::Install && self.args.create_namespace {
             site.create_namespace()?;
         }
+        let owner = site.owner(&history)?;
+        let desired = owner.as_ref().map_or(desired, |owner| desired.owned_by(owner));
         let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
         let driver = driver.history_max(self.history_max);
         let record = match drive(site, &driver, until, history, &desired, wish.drawn) {
@@ -153,13 +153,21 @@ impl<'a> Deployment<'a> {
         self.site.as_ref().ok_or_else(|| anyhow!("there is no cluster"))
     }
 
+    /// Who merges, by the flags and by what the release's last revision says.
+    fn method(&self) -> Method {
+        let newest = self.history.as_ref().and_then(History::newest);
+        let newest = newest.filter(|_| self.doing == Doing::Upgrade);
+        self.args.force.method(newest.map(AsRef::as_ref)).unwrap_or_default() // checked at the beginning
+    }
+
     fn ways(&self) -> Ways {
         let args = self.args;
         let wait = args.jobs.wait.what(args.failure.takes_back(), args.jobs.wait_for_jobs);
         Ways {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
-            skip_crds: args.skip_crds,
+            crds: args.definitions(),
+            method: self.method(),
             take_ownership: args.take_ownership,
             force: args.force.force().unwrap_or_default(), // checked at the beginning
             wait,
@@ -169,16 +177,14 @@ impl<'a> Deployment<'a> {
 
     /// The chart, with the defaults that were chosen.
     fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
-        let profile = self.args.helm.profile;
-        let steps = self.args.post_renderer.steps(profile)?;
-        let chart = match self.compile(chosen)? {
-            Err(RenderError::MissingDependencies(_)) if self.args.dependency_update => {
-                dependency::update(&self.path, &self.finder)?;
-                self.compile(chosen)?
+        let profile = self.args.rendering.profile();
+        let steps = self.args.rendering.post_renderer.steps(profile)?;
+        let chart = self.args.rendering.compile(&self.path, &self.finder, |chart| {
+            if let Some(defaults) = &chosen.defaults {
+                chart.values.clone_from(defaults);
+                chart.more_values.clear();
             }
-            compiled => compiled,
-        };
-        let chart = chart.map_err(|error| anyhow!(error.text(profile)))?;
+        })?;
         if self.doing == Doing::Install && chart.chart().is_library() {
             bail!("{} charts are not installable", chart.metadata().kind);
         }
@@ -188,23 +194,13 @@ impl<'a> Deployment<'a> {
         Ok(chart.with_post_renderers(steps))
     }
 
-    fn compile(&self, chosen: &Chosen) -> Result<Result<CompiledChart, RenderError>> {
-        let path: &Path = &self.path;
-        let mut chart = charts::load(path, self.args.helm.profile)?;
-        if self.args.skip_schema_validation {
-            chart = chart.without_schemas();
-        }
-        if let Some(defaults) = &chosen.defaults {
-            chart.values.clone_from(defaults);
-            chart.more_values.clear();
-        }
-        Ok(chart.compile())
-    }
-
     /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one
     /// of a rendering's inputs.
     fn define(&self, chart: &CompiledChart) -> Result<()> {
-        if self.args.skip_crds || self.mode == DryRun::Client || chart.chart().crds().is_empty() {
+        if self.args.definitions() == Definitions::Skip
+            || self.mode == DryRun::Client
+            || chart.chart().crds().is_empty()
+        {
             return Ok(());
         }
         if self.mode == DryRun::Server {
@@ -214,7 +210,7 @@ impl<'a> Deployment<'a> {
             return Ok(());
         }
         let site = self.site()?;
-        let (driver, until) = site.driver(Ways::default(), self.args.jobs.wait.timeout());
+        let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
         let defined = site
             .pursue(&driver, until, async || driver.crds(chart.chart()).await.map_err(Stop::from));
         Ok(defined?)
@@ -274,7 +270,7 @@ impl<'a> Deployment<'a> {
         clock: SystemTime,
         out: &mut impl Write,
     ) -> Result<Rendered> {
-        let profile = self.args.helm.profile;
+        let profile = self.args.rendering.profile();
         let cluster = match self.mode {
             DryRun::Client => None,
             DryRun::No | DryRun::Server => self.site.as_ref().map(|site| &site.cluster),
@@ -292,13 +288,14 @@ impl<'a> Deployment<'a> {
             lookups: &if self.args.enable_dns { lookups.with_hosts() } else { lookups },
             clock,
             seed: fresh_seed(),
-            budget: self.args.render_limits,
+            budget: self.args.rendering.render_limits,
         };
         match cluster::render(chart, &input, cluster)? {
+            Ok(rendered) if self.args.render_subchart_notes => Ok(rendered.with_subchart_notes()),
             Ok(rendered) => Ok(rendered),
             Err(error) => {
-                let text = charts::failed(&self.args.global, profile, &error, out)?;
-                let style = Style::of(&self.args.global);
+                let text = charts::failed(&self.args.rendering.global, profile, &error, out)?;
+                let style = Style::of(&self.args.rendering.global);
                 Err(style.explain(text, &error, chart.chart(), &self.args.values))
             }
         }
@@ -318,6 +315,7 @@ impl<'a> Deployment<'a> {
             Some(text) if self.doing == Doing::Upgrade && !text.is_empty() => text.clone(),
             _ => DRY.to_owned(),
         };
+        self.method().as_str().clone_into(&mut record.apply_method);
         if self.args.hide_secret {
             hide_secrets(&mut record);
         }

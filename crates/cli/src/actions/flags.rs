@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::Budget;
-use catamaran_release::{Cascade, Force, Wait};
+use catamaran_release::{Cascade, Definitions, Force, Method, Release, Wait};
+use catamaran_sprig::parse_duration;
 use clap::Args;
 
-use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs, go_bool};
-use crate::post_renderer::PostRendererArgs;
-use crate::source::SourceArgs;
+use crate::charts::flags::{ValueArgs, go_bool};
+use crate::charts::rendering::RenderingArgs;
 
 /// Labels that Helm keeps for itself.
 const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
@@ -37,7 +36,7 @@ pub(crate) struct WaitArgs {
         long,
         default_value = "5m0s",
         value_name = "DURATION",
-        value_parser = duration
+        value_parser = parse_duration
     )]
     timeout: Duration,
 }
@@ -78,39 +77,6 @@ fn strategy(text: &str) -> Result<bool, String> {
             format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
         }),
     }
-}
-
-/// A duration as Go reads it: `1h2m3.5s`, `300ms`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("time: invalid duration {text:?}");
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    if rest == "0" {
-        return Ok(Duration::ZERO);
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    let mut seconds = 0.0_f64;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, after) = rest.split_at(digits);
-        let number: f64 = number.parse().map_err(|_| invalid())?;
-        let letters = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(letters);
-        let unit = match unit {
-            "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "" => return Err(format!("time: missing unit in duration {text:?}")),
-            _ => return Err(format!("time: unknown unit {unit:?} in duration {text:?}")),
-        };
-        seconds += number * unit;
-        rest = after;
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|_| invalid())
 }
 
 /// The form of what is printed.
@@ -219,6 +185,18 @@ impl FailureArgs {
     }
 }
 
+/// What comes with a revision that takes the place of another.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Release")]
+pub(crate) struct RevisionArgs {
+    /// If it fails, delete the objects that it has created
+    #[arg(long)]
+    pub cleanup_on_fail: bool,
+    /// How many revisions are kept; 0 is all
+    #[arg(long, default_value_t = 10, value_name = "N", env = "HELM_MAX_HISTORY", hide_env = true)]
+    pub history_max: usize,
+}
+
 /// What an install and an upgrade have in common.
 #[derive(Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
@@ -244,9 +222,14 @@ pub(crate) struct ChartArgs {
     /// Run no hooks
     #[arg(long, help_heading = "Release")]
     pub no_hooks: bool,
-    /// Leave the definitions of crds/ alone; they are created where there are none otherwise
+    /// Leave the definitions of crds/ alone: --crds=skip
     #[arg(long, help_heading = "Release")]
-    pub skip_crds: bool,
+    skip_crds: bool,
+    /// What becomes of the definitions of crds/: skip, create (where there are none) or create-replace
+    /// (the same, and those that are there become the chart's, unless a version would go in which
+    /// objects are stored)
+    #[arg(long, default_value = "create", value_name = "POLICY", help_heading = "Release")]
+    crds: Definitions,
     /// Take over objects that are there already, whoever made them
     #[arg(long, help_heading = "Release")]
     pub take_ownership: bool,
@@ -263,39 +246,18 @@ pub(crate) struct ChartArgs {
     #[arg(long, help_heading = "Output")]
     pub hide_secret: bool,
 
-    /// Do not check the values against values.schema.json
-    #[arg(long, help_heading = "Checks")]
-    pub skip_schema_validation: bool,
     #[command(flatten)]
-    pub helm: ProfileArgs,
-    /// How much a rendering may use, where the defaults are not right (docs/limits.md)
-    #[arg(
-        long,
-        value_name = "LIMITS",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Checks"
-    )]
-    pub render_limits: Budget,
-
-    #[command(flatten)]
-    pub source: SourceArgs,
-    #[command(flatten)]
-    pub global: GlobalArgs,
-    /// Fetch the charts that are missing in charts/ first
-    #[arg(long, help_heading = "Repositories")]
-    pub dependency_update: bool,
-    #[command(flatten)]
-    pub post_renderer: PostRendererArgs,
+    pub rendering: RenderingArgs,
     #[command(flatten)]
     pub force: ForceArgs,
     #[arg(long, hide = true)]
     pub disable_openapi_validation: bool,
-    #[arg(long, hide = true)]
+    /// Print, and record, the notes of subcharts, too
+    #[arg(long, help_heading = "Output")]
     pub render_subchart_notes: bool,
 }
 
-/// How objects are written. Ours are always applied server-side, and over conflicts.
+/// How objects are written: over conflicts, always.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Release")]
 #[allow(clippy::struct_excessive_bools, reason = "as many flags")]
@@ -310,18 +272,36 @@ pub(crate) struct ForceArgs {
     force: bool,
     #[arg(long, hide = true)]
     force_conflicts: bool,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    server_side: Option<String>,
+    /// Who merges: true (the API server), false (this command, as Helm 3 does), auto (whoever did for
+    /// the release so far; the API server for a new one)
+    #[arg(
+        long,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "auto",
+        hide_default_value = true,
+        default_missing_value = "true",
+        value_name = "HOW"
+    )]
+    server_side: String,
 }
 
 impl ForceArgs {
-    /// What the flags mean; refuses what would be done in another way.
-    pub(crate) fn force(&self) -> Result<Force> {
-        if let Some(text) = self.server_side.as_deref().filter(|text| *text != "auto")
-            && go_bool(text) != Ok(true)
-        {
-            bail!("--server-side={text} is not supported: objects are applied server-side");
+    /// Who merges; `newest` is the revision that there is already.
+    pub(crate) fn method(&self, newest: Option<&Release>) -> Result<Method> {
+        match (self.server_side.as_str(), newest) {
+            ("auto", Some(newest)) => Ok(Method::of(newest)),
+            ("auto", None) => Ok(Method::Server),
+            (text, _) => match go_bool(text) {
+                Ok(true) => Ok(Method::Server),
+                Ok(false) => Ok(Method::Client),
+                Err(_) => bail!("invalid/unknown release server-side apply method: {text}"),
+            },
         }
+    }
+
+    /// How objects are written; refuses what excludes each other.
+    pub(crate) fn force(&self) -> Result<Force> {
         if self.force {
             deprecated("--force", "--force-replace");
         }
@@ -341,13 +321,16 @@ impl ForceArgs {
 impl ChartArgs {
     /// Refuses what cannot be done as asked.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.render_subchart_notes {
-            bail!("--render-subchart-notes is not supported yet");
-        }
         if self.failure.atomic {
             deprecated("--atomic", "--rollback-on-failure");
         }
+        self.force.method(None)?;
         self.force.force().map(drop)
+    }
+
+    /// What becomes of the definitions of `crds/`.
+    pub(crate) fn definitions(&self) -> Definitions {
+        if self.skip_crds { Definitions::Skip } else { self.crds }
     }
 
     /// The labels of `--labels`; `None` takes one away.
@@ -403,9 +386,10 @@ mod tests {
             ("x", Err("time: invalid duration \"x\"".to_owned())),
             ("", Err("time: invalid duration \"\"".to_owned())),
             ("5", Err("time: missing unit in duration \"5\"".to_owned())),
+            ("-1s", Err("time: invalid duration \"-1s\"".to_owned())),
             ("5d", Err("time: unknown unit \"d\" in duration \"5d\"".to_owned())),
         ] {
-            assert_eq!(duration(text), expected, "{text}");
+            assert_eq!(parse_duration(text), expected, "{text}");
         }
     }
 }

@@ -61,8 +61,8 @@ fn history(args: &HistoryArgs, out: &mut impl Write) -> Result<()> {
         return Err(missing());
     }
     let max = usize::try_from(args.max).unwrap_or_default();
-    let lines: Vec<Line> = history.releases().rev().take(max).map(|it| Line::of(it)).collect();
-    let lines: Vec<Line> = lines.into_iter().rev().collect();
+    let older = history.releases().count().saturating_sub(max);
+    let lines: Vec<Line> = history.releases().skip(older).map(|it| Line::of(it)).collect();
     match args.output.output {
         Format::Table => table(&lines, args.show_rollback_revision, out),
         format => encode(&lines, format, out),

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &InstallArgs) -> ExitCode {
 fn install(args: &InstallArgs, mode: DryRun, out: &mut impl Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
     let mut deployment = Deployment::new(&args.chart, name, &place, mode, Doing::Install)?;
-    charts::check_name(&deployment.name, args.chart.helm.profile)?;
+    charts::check_name(&deployment.name, args.chart.rendering.profile())?;
     if mode == DryRun::No {
         let history = deployment.history();
         let history = history.map_err(|error| match error.downcast::<Unreachable>() {

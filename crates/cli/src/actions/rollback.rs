@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use catamaran_release::{History, Status, Ways};
 use clap::Args;
 
-use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs};
+use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs, RevisionArgs};
 use super::pursue::Stop;
 use super::site::Site;
 use super::{check_description, missing, wrong_count};
@@ -28,19 +28,8 @@ pub(crate) struct RollbackArgs {
     /// What the history says of the revision, instead of helm's words
     #[arg(long, value_name = "TEXT", help_heading = "Release")]
     description: Option<String>,
-    /// If it fails, delete the objects that it has created
-    #[arg(long, help_heading = "Release")]
-    cleanup_on_fail: bool,
-    /// How many revisions are kept; 0 is all
-    #[arg(
-        long,
-        default_value_t = 10,
-        value_name = "N",
-        env = "HELM_MAX_HISTORY",
-        hide_env = true,
-        help_heading = "Release"
-    )]
-    history_max: usize,
+    #[command(flatten)]
+    revision: RevisionArgs,
     /// Run no hooks
     #[arg(long, help_heading = "Release")]
     no_hooks: bool,
@@ -83,12 +72,19 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
             force,
+            method: args.force.method(history.newest().map(AsRef::as_ref))?,
             wait: args.jobs.wait.what(false, args.jobs.wait_for_jobs),
             ..Ways::default()
         };
-        let rolled =
-            roll_back(&site, &history, to, ways, args.jobs.wait.timeout(), args.history_max);
-        if let (Err(Stop::Failed(_)), true) = (&rolled, args.cleanup_on_fail) {
+        let rolled = roll_back(
+            &site,
+            &history,
+            to,
+            ways,
+            args.jobs.wait.timeout(),
+            args.revision.history_max,
+        );
+        if let (Err(Stop::Failed(_)), true) = (&rolled, args.revision.cleanup_on_fail) {
             clean_up(&site, name)?;
         }
         rolled?;
@@ -140,6 +136,7 @@ pub(super) fn roll_back(
             && history.interrupted().is_some();
         if begun { newest.version } else { newest.version + 1 }
     });
+    let owner = site.owner(history)?;
     let mut known = Some(history.clone());
     site.pursue(&driver, until, async || {
         let again = known.is_none();
@@ -154,7 +151,7 @@ pub(super) fn roll_back(
         if history.newest().is_none_or(|newest| newest.version > own) {
             return Err(Stop::Overtaken(own));
         }
-        driver.rollback(&history, Some(to), None).await?;
+        driver.rollback(&history, Some(to), owner.as_ref()).await?;
         Ok(())
     })
 }

@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::env;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, bail};
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
-use catamaran_release::{Driver, Error as ReleaseError, History, Ways};
+use catamaran_release::{Driver, Error as ReleaseError, History, Output, Owner, Ways};
 use jiff::Timestamp;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -108,6 +110,31 @@ impl Site {
         let now = Timestamp::now();
         let until = now.checked_add(timeout).unwrap_or(Timestamp::MAX);
         let ways = Ways { until: Some(until), ..ways };
-        (self.cluster.driver().hook_timeout(timeout).ways(ways), until)
+        let tell = Arc::new(|output: Output<'_>| tell_output(output));
+        let driver = self.cluster.driver().hook_timeout(timeout).telling_output(tell);
+        (driver.ways(ways), until)
     }
+
+    /// The resource that the release belongs to, so that its objects keep their owner; says so.
+    pub(crate) fn owner(&self, history: &History) -> Result<Option<Owner>, ReleaseError> {
+        let owner = self.cluster.wait(self.cluster.driver().owner(history))?;
+        if let Some(Owner { reference, .. }) = &owner {
+            eprintln!(
+                "warning: this release belongs to {} {:?}: its operator changes back what is changed by hand",
+                reference.kind, reference.name
+            );
+        }
+        Ok(owner)
+    }
+}
+
+/// What hooks have printed, on standard error, where the line of progress may stand.
+fn tell_output(output: Output<'_>) {
+    let mut stderr = io::stderr().lock();
+    let clear = if stderr.is_terminal() { "\r\x1b[K" } else { "" };
+    // Who does not read it may still want the action.
+    drop(match output {
+        Output::Text(text) => write!(stderr, "{clear}{text}"),
+        Output::Unread(why) => writeln!(stderr, "{clear}error outputting logs of a hook: {why}"),
+    });
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 use catamaran_release::plan::hooks::{Event, order};
 use catamaran_release::record::Hook;
 use catamaran_release::{Release, Ways};
@@ -81,14 +81,23 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
     let name = one(&args.names, "test [RELEASE] [flags]")?;
     let site = Site::new(&args.global)?;
-    if site.history(name)?.is_empty() {
+    let history = site.history(name)?;
+    if history.is_empty() {
         return Err(missing());
     }
     let filter = Filter::read(&args.filter);
-    let (driver, until) = site.driver(Ways::default(), args.wait.timeout());
+    // Logs are read before what has printed them is deleted.
+    let ways = Ways { keep_tests: true, ..Ways::default() };
+    let (driver, until) = site.driver(ways, args.wait.timeout());
+    let owner = site.owner(&history)?;
+    let mut known = Some(history);
     let tested = site.pursue(&driver, until, async || {
-        let mut history = driver.history(&site.namespace, name).await?;
-        Ok(driver.test(&mut history, |hook| filter.takes(hook), None).await.map(drop)?)
+        let mut history = match known.take() {
+            Some(history) => history,
+            None => driver.history(&site.namespace, name).await?,
+        };
+        let tested = driver.test(&mut history, |hook| filter.takes(hook), owner.as_ref()).await;
+        Ok(tested.map(drop)?)
     });
     if let Err(stop @ (Stop::Interrupted | Stop::Overtaken(_))) = tested {
         return Err(stop.into());
@@ -96,16 +105,16 @@ fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
     let history = site.history(name)?;
     let release = history.newest().ok_or_else(missing)?;
     Shown { notes: false, ..Shown::new(release) }.print(Format::Table, out)?;
+    let mut told = Ok(());
     if args.logs {
         writeln!(out)?;
-        if let Err(error) = logs(&site, release, &filter, out) {
-            return Err(match tested {
-                Err(stop) => anyhow!("{stop}\n{error}"),
-                Ok(()) => error,
-            });
-        }
+        told = logs(&site, release, &filter, out);
     }
-    Ok(tested?)
+    let cleared = site.cluster.wait(driver.clear_tests(&history, |hook| filter.takes(hook)));
+    match (tested, told) {
+        (Err(stop), Err(error)) => Err(anyhow!("{stop}\n{error}")),
+        (tested, told) => tested.map_err(Error::from).and(told).and(cleared.map_err(Error::from)),
+    }
 }
 
 /// What the containers of the tests' pods have printed.

@@ -98,9 +98,15 @@ fn uninstall(args: &UninstallArgs, site: &Site, name: &str) -> Result<String> {
         ..Ways::default()
     };
     let (driver, until) = site.driver(ways, args.wait.timeout());
+    let owner = site.owner(&history)?;
     let namespace = site.namespace.as_str();
+    let mut known = Some(history);
     let done = site.pursue(&driver, until, async || {
-        driver.uninstall(namespace, name).await.map_err(Stop::from)
+        let history = match known.take() {
+            Some(history) => history,
+            None => driver.history(namespace, name).await?,
+        };
+        driver.uninstall_from(history, owner.as_ref()).await.map_err(Stop::from)
     })?;
     told(&done)
 }

@@ -9,7 +9,7 @@ use catamaran_release::{History, Status};
 use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
-use super::flags::{ChartArgs, Format};
+use super::flags::{ChartArgs, Format, RevisionArgs};
 use super::wrong_count;
 use crate::charts;
 
@@ -28,19 +28,8 @@ pub(crate) struct UpgradeArgs {
     /// Install it if there is no release of this name
     #[arg(short, long, help_heading = "Release")]
     install: bool,
-    /// If it fails, delete the objects that it has created
-    #[arg(long, help_heading = "Release")]
-    cleanup_on_fail: bool,
-    /// How many revisions are kept; 0 is all
-    #[arg(
-        long,
-        default_value_t = 10,
-        value_name = "N",
-        env = "HELM_MAX_HISTORY",
-        hide_env = true,
-        help_heading = "Release"
-    )]
-    history_max: usize,
+    #[command(flatten)]
+    revision: RevisionArgs,
     /// Drop the values that the release has
     #[arg(long, help_heading = "Values")]
     reset_values: bool,
@@ -71,8 +60,8 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
     let mode = args.chart.dry_run.mode()?;
     let doing = Doing::Upgrade;
     let mut deployment = Deployment::new(&args.chart, name.clone(), place, mode, doing)?;
-    deployment.history_max = args.history_max;
-    deployment.cleanup = args.cleanup_on_fail;
+    deployment.history_max = args.revision.history_max;
+    deployment.cleanup = args.revision.cleanup_on_fail;
     deployment.reuse = match () {
         () if args.reset_values => Reuse::Reset,
         () if args.reuse_values => Reuse::Reuse,
@@ -85,7 +74,7 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
             writeln!(out, "Release {name:?} does not exist. Installing it now.")?;
         }
         deployment.doing = Doing::Install;
-        charts::check_name(name, args.chart.helm.profile)?;
+        charts::check_name(name, args.chart.rendering.profile())?;
         return deployment.run(out);
     }
     check_upgradable(name, &mut deployment).map_err(|error| prefixed("UPGRADE FAILED", error))?;

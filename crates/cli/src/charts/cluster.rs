@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use super::flags::ClusterArgs;
+use crate::context;
 
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
 const LOOKUP_ROUNDS: usize = 32;
@@ -131,18 +132,18 @@ fn unreachable(error: &dyn std::error::Error) -> anyhow::Error {
 }
 
 async fn client(args: &ClusterArgs) -> Result<Client> {
-    let options = KubeConfigOptions {
-        context: args.kube_context.clone().filter(|name| !name.is_empty()),
-        ..KubeConfigOptions::default()
+    let mut config = match kubeconfig(args)? {
+        Some(kubeconfig) => {
+            let options = KubeConfigOptions {
+                context: args.kube_context.clone().filter(|name| !name.is_empty()),
+                ..KubeConfigOptions::default()
+            };
+            let kubeconfig = with_flags(kubeconfig, args);
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.map_err(|error| unreachable(&error))?
+        }
+        None => in_pod(args)?,
     };
-    let kubeconfig = match &args.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path).map_err(|error| unreachable(&error))?,
-        None => Kubeconfig::read().map_err(|error| unreachable(&error))?,
-    };
-    let kubeconfig = with_flags(kubeconfig, args);
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(|error| unreachable(&error))?;
     if let Some(server) = &args.kube_apiserver {
         config.cluster_url = server.parse().map_err(|error| unreachable(&error))?;
     }
@@ -155,6 +156,34 @@ async fn client(args: &ClusterArgs) -> Result<Client> {
         config.tls_server_name = Some(name.clone());
     }
     Client::try_from(config).map_err(|error| unreachable(&error))
+}
+
+/// The kubeconfig that is meant; `None` where there is none and a pod's own account may do.
+fn kubeconfig(args: &ClusterArgs) -> Result<Option<Kubeconfig>> {
+    let read = match &args.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    match read {
+        Ok(kubeconfig) => Ok(Some(kubeconfig)),
+        Err(_) if args.kubeconfig.is_none() && context::is_in_pod() => Ok(None),
+        Err(error) => Err(unreachable(&error)),
+    }
+}
+
+/// As the pod's service account.
+fn in_pod(args: &ClusterArgs) -> Result<Config> {
+    let mut config = Config::incluster().map_err(|error| unreachable(&error))?;
+    if let Some(token) = &args.kube_token {
+        config.auth_info = AuthInfo { token: Some(token.clone().into()), ..AuthInfo::default() };
+    }
+    if let Some(name) = &args.kube_as_user {
+        config.auth_info.impersonate = Some(name.clone());
+    }
+    if !args.kube_as_group.is_empty() {
+        config.auth_info.impersonate_groups = Some(args.kube_as_group.clone());
+    }
+    Ok(config)
 }
 
 /// What the flags say of users and clusters stands over what the kubeconfig says.

@@ -5,6 +5,7 @@ mod faults;
 pub(crate) mod flags;
 mod names;
 mod place;
+pub(crate) mod rendering;
 mod usage;
 mod values;
 

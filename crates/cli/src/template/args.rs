@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use catamaran_chart::Budget;
 use clap::Args;
 
-use crate::charts::flags::{GlobalArgs, ProfileArgs, ValueArgs};
-use crate::post_renderer::PostRendererArgs;
-use crate::source::SourceArgs;
+use crate::charts::flags::ValueArgs;
+use crate::charts::rendering::RenderingArgs;
 
 /// Render a chart, as `helm template` does
 ///
@@ -77,31 +75,8 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     pub release_name: bool,
 
-    /// Do not check the values against values.schema.json
-    #[arg(long, help_heading = "Checks")]
-    pub skip_schema_validation: bool,
     #[command(flatten)]
-    pub helm: ProfileArgs,
-
-    /// How much a rendering may use, where the defaults are not right (docs/limits.md)
-    #[arg(
-        long,
-        value_name = "LIMITS",
-        default_value = "",
-        hide_default_value = true,
-        help_heading = "Checks"
-    )]
-    pub render_limits: Budget,
-
-    #[command(flatten)]
-    pub source: SourceArgs,
-    #[command(flatten)]
-    pub global: GlobalArgs,
-    /// Fetch the charts that are missing in charts/ first
-    #[arg(long, help_heading = "Repositories")]
-    pub dependency_update: bool,
-    #[command(flatten)]
-    pub post_renderer: PostRendererArgs,
+    pub rendering: RenderingArgs,
     #[command(flatten)]
     pub ignored: IgnoredArgs,
 }

@@ -4,19 +4,15 @@ mod args;
 mod output;
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use catamaran_chart::{
-    Capabilities, CompiledChart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
-    RenderInput, fresh_seed,
+    Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderInput, fresh_seed,
 };
 
 pub(crate) use args::TemplateArgs;
-
-use crate::dependency;
 
 use crate::charts::cluster::{self, Cluster};
 use crate::charts::{self, flags};
@@ -28,7 +24,7 @@ pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
 }
 
 fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
-    let profile = args.helm.profile;
+    let profile = args.rendering.profile();
     if args.places.is_empty() {
         bail!(
             "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
@@ -36,26 +32,18 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     }
     let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
     let asks = asks(args)?;
-    let steps = args.post_renderer.steps(profile)?;
+    let steps = args.rendering.post_renderer.steps(profile)?;
     let (name, place) = name_and_chart(args)?;
-    let finder = args.source.finder(&args.global.files, profile);
-    let path = args.source.locate(&finder, &place)?;
+    let (finder, path) = args.rendering.locate(&place)?;
     let values = charts::values(&args.values, &finder, profile)?;
-    let compiled = match compile(args, &path)? {
-        Err(RenderError::MissingDependencies(_)) if args.dependency_update => {
-            dependency::update(&path, &finder)?;
-            compile(args, &path)?
-        }
-        compiled => compiled,
-    };
-    let chart = compiled.map_err(|error| anyhow!(error.text(profile)))?.with_post_renderers(steps);
+    let chart = args.rendering.compile(&path, &finder, |_| {})?.with_post_renderers(steps);
     if chart.metadata().deprecated {
         eprintln!("{}", charts::deprecated(profile));
     }
-    let connect = || Cluster::connect(&args.global.cluster);
+    let connect = || Cluster::connect(&args.rendering.global.cluster);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     charts::check_name(&name, profile)?;
-    let namespace = args.global.cluster.namespace();
+    let namespace = args.rendering.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
     let capabilities = match &cluster {
         Some(cluster) if asks.abilities => cluster.capabilities()?,
@@ -70,13 +58,13 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
         lookups: &if args.enable_dns { lookups.with_hosts() } else { lookups },
         clock: SystemTime::now(),
         seed: fresh_seed(),
-        budget: args.render_limits,
+        budget: args.rendering.render_limits,
     };
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => {
-            let text = charts::failed(&args.global, profile, &error, out)?;
-            let style = Style::of(&args.global);
+            let text = charts::failed(&args.rendering.global, profile, &error, out)?;
+            let style = Style::of(&args.rendering.global);
             return Err(style.explain(text, &error, chart.chart(), &args.values));
         }
     };
@@ -96,7 +84,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
 }
 
 fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabilities {
-    let mut capabilities = Capabilities::offline(args.helm.profile);
+    let mut capabilities = Capabilities::offline(args.rendering.profile());
     if let Some(version) = kube_version {
         capabilities.kube_version = version;
     }
@@ -115,7 +103,7 @@ struct Asks {
 /// What `--dry-run` and `--validate` ask for: with Helm 4 both the same, with Helm 3 the one lookups
 /// and the other all else.
 fn asks(args: &TemplateArgs) -> Result<Asks> {
-    if args.helm.profile == Profile::Helm318 {
+    if args.rendering.profile() == Profile::Helm318 {
         let lookups = match args.dry_run.as_deref() {
             Some("server") => true,
             None | Some("client" | "unset" | "none" | "true" | "false") => false,
@@ -175,10 +163,4 @@ fn name_and_chart(args: &TemplateArgs) -> Result<(String, String)> {
         }
         [] => bail!("\"catamaran template\" requires at least 1 argument"),
     }
-}
-
-fn compile(args: &TemplateArgs, path: &Path) -> Result<Result<CompiledChart, RenderError>> {
-    let chart = charts::load(path, args.helm.profile)?;
-    let chart = if args.skip_schema_validation { chart.without_schemas() } else { chart };
-    Ok(chart.compile())
 }

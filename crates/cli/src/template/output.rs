@@ -52,7 +52,7 @@ fn hooks<'r>(args: &TemplateArgs, rendered: &'r Rendered) -> impl Iterator<Item 
 
 /// The documents whose template is asked for, pattern after pattern.
 fn only(args: &TemplateArgs, text: &str) -> Result<String> {
-    let documents = split(text, args.helm.profile);
+    let documents = split(text, args.rendering.profile());
     let mut shown = String::new();
     for pattern in &args.show_only {
         let mut found = documents

@@ -174,7 +174,7 @@ fn replicas_fail(live: &Value) -> bool {
         .any(|condition| condition["type"] == "ReplicaFailure" && condition["status"] == "True")
 }
 
-fn core(kind: &str, plural: &str) -> ApiResource {
+pub(crate) fn core(kind: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: String::new(),
         version: "v1".to_owned(),

@@ -59,6 +59,11 @@ pub trait Object: Any + Debug + Send + Sync {
         None
     }
 
+    /// The text that yaml.v3 writes for it, which knows some types that other encoders do not.
+    fn yaml3_text(&self) -> Option<String> {
+        None
+    }
+
     /// What a function gets of it, if that is not the same: of a struct with methods on its pointer
     /// Go hands over a copy, which lacks them.
     fn by_value(&self) -> Option<Value> {

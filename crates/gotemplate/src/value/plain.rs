@@ -221,10 +221,7 @@ impl Serialize for View<'_> {
                 access.end()
             }
             Value::Object(object) => {
-                if self.yaml3
-                    && object.go_type().name == "time.Duration"
-                    && let Some(text) = object.text()
-                {
+                if let Some(text) = object.yaml3_text().filter(|_| self.yaml3) {
                     return serializer.serialize_str(&text);
                 }
                 if let Some(plain) = object.plain() {

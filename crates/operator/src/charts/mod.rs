@@ -11,13 +11,15 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod uninstall;
+mod wishes;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::Driver;
+use catamaran_release::{Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -40,6 +42,8 @@ pub(crate) struct ChartController {
     dependents: Option<Arc<Dependents>>,
     overrides: Overrides,
     render_limits: Budget,
+    /// Whether the status shows manifests.
+    status_manifest: bool,
     memory: Mutex<Memory>,
 }
 
@@ -51,12 +55,14 @@ impl ChartController {
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
-                .ignoring(watch.ignored.clone()),
+                .ignoring(watch.ignored.clone())
+                .ways(Ways { crds: watch.crds, ..Ways::default() }),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
+            status_manifest: hub.status_manifest,
             memory: Mutex::default(),
         }
     }

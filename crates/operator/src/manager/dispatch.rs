@@ -111,6 +111,12 @@ impl Dispatch {
                 let delay = kind.period.map_or(delay, |period| period.min(delay));
                 self.queue.add_after(key.clone(), delay, "asked to look again");
             }
+            Ok(Next::Period(period)) => {
+                self.succeeded(key);
+                if !period.is_zero() {
+                    self.queue.add_after(key.clone(), period, "reconcile period");
+                }
+            }
             Ok(Next::Rest) => {
                 self.succeeded(key);
                 self.again_after_period(kind, key);

@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::charts::ChartController;
 use crate::lead::{Leadership, Seat};
 use crate::native::{Clock, NativeController, Reconciler, gvk};
-use crate::options::{DEFAULT_WATCHES, Options};
+use crate::options::Options;
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
 use crate::{client, serve};
 use controller::Controller;
@@ -73,6 +73,8 @@ pub(crate) struct Hub {
     pub dependents: Arc<Dependents>,
     /// How much a rendering may use.
     pub render_limits: Budget,
+    /// Whether the status of chart kinds shows manifests.
+    pub status_manifest: bool,
     /// What native reconcilers tell the time by.
     pub clock: Clock,
 }
@@ -172,14 +174,14 @@ impl Manager {
         self.run_by(Signals::Token(Some(stop))).await
     }
 
-    async fn run_by(self, mut signals: Signals) -> Result<(), ManagerError> {
+    async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {
+        self.options = self.options.settled().map_err(ManagerError::Flag)?;
         let watches = self.watches()?;
         let client = client::connect(self.options.kubeconfig.as_deref(), &self.operator)
             .await
             .map_err(ManagerError::Client)?;
-        let probes = serve::bind(&self.options.health_probe_bind_address)
-            .await
-            .map_err(ManagerError::Flag)?;
+        let probes =
+            serve::bind(self.options.health_probe_address()).await.map_err(ManagerError::Flag)?;
         let seat = self.seat(&client)?;
         let running = Running::start(self, watches, client.clone());
         let serving = CancellationToken::new();
@@ -200,9 +202,8 @@ impl Manager {
 
     /// The lease to be held, if leaders are to be elected.
     fn seat(&self, client: &Client) -> Result<Option<Seat>, ManagerError> {
-        let Options { leader_elect, leader_election_id, leader_election_namespace, .. } =
-            &self.options;
-        if !leader_elect {
+        let Options { leader_election_id, leader_election_namespace, .. } = &self.options;
+        if !self.options.leader_elect() {
             return Ok(None);
         }
         let in_pod = || client::in_cluster().then(|| client.default_namespace().to_owned());
@@ -217,10 +218,10 @@ impl Manager {
     }
 
     fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
-        let file: &Path = &self.options.watches_file;
+        let file: &Path = &self.options.watches_path();
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
-        let without = self.native_only && file == Path::new(DEFAULT_WATCHES);
+        let without = self.native_only && self.options.watches_file.is_none();
         let mut watches = if without { Vec::new() } else { watches::load(file, &known, types)? };
         for watch in &mut watches {
             let is_its =
@@ -295,7 +296,7 @@ impl Running {
     fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
         let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bound = |watch: &Watch| {
-            watch.max_concurrent_reconciles.unwrap_or(options.max_concurrent_reconciles)
+            watch.max_concurrent_reconciles.unwrap_or_else(|| options.concurrency())
         };
         let bounds: Vec<usize> = watches.iter().map(bound).collect();
         let queue = Arc::new(Queue::new(&bounds));
@@ -315,6 +316,7 @@ impl Running {
             mapper: mapper.clone(),
             dependents,
             render_limits: options.render_limits,
+            status_manifest: options.status_manifest,
             clock,
         };
         let mut native: Vec<Registered> = reconcilers;

@@ -1,15 +1,17 @@
-//! The definitions of `crds/`: created where there are none, and otherwise left alone.
+//! The definitions of `crds/`: created where there are none, and otherwise left alone, or brought to
+//! what the chart has where that is asked for ([`Definitions`]).
 
 use catamaran_chart::Chart;
 use catamaran_cluster::apply::{FailureKind, Target};
+use catamaran_cluster::drift::Inspection;
 use catamaran_cluster::readiness::{self, Readiness};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
-use super::Driver;
+use super::{Definitions, Driver};
 use crate::error::{Error, Waiting};
-use crate::objects::RawObject;
-use crate::plan::crds::{Definition, definitions, kinds};
+use crate::objects::{RawObject, release_of};
+use crate::plan::crds::{Definition, definitions, dropped, kinds};
 use crate::plan::hooks::Why;
 use crate::plan::{resolve, target};
 
@@ -17,26 +19,53 @@ impl Driver {
     /// Sees to it that the kinds of a chart's `crds/` are served. To be called before the chart is
     /// rendered, as what the cluster serves is one of its inputs; [`Driver::apply`] does it, too.
     ///
-    /// A definition that exists is left as it is, whoever made it. None is ever deleted, or changed.
-    /// Costs no request for kinds that are known to be served.
+    /// A definition that exists is left as it is, whoever made it, unless [`Definitions::CreateReplace`]
+    /// asks for more. None is ever deleted. Costs no request for kinds that are known to be served; one
+    /// read for each definition that may be replaced.
     ///
     /// # Errors
     ///
     /// [`Error::Waiting`] until a definition is in effect; [`Error::Definition`] if it cannot be
-    /// created, e.g. because the right is missing.
+    /// created or replaced, e.g. because the right is missing; [`Error::StoredVersions`] and
+    /// [`Error::Ownership`] if it must not be replaced.
     pub async fn crds(&self, chart: &Chart) -> Result<(), Error> {
         self.definitions(chart).await.map(drop)
     }
 
     pub(super) async fn definitions(&self, chart: &Chart) -> Result<Vec<RawObject>, Error> {
         let mut objects = Vec::new();
+        if self.ways.crds == Definitions::Skip {
+            return Ok(objects);
+        }
         for definition in definitions(chart)? {
-            if !self.is_served(&definition).await? {
+            if self.ways.crds == Definitions::CreateReplace {
+                self.bring_definition(&definition).await?;
+            } else if !self.is_served(&definition).await? {
                 self.define(&definition).await?;
             }
             objects.push(definition.object);
         }
         Ok(objects)
+    }
+
+    /// Creates a definition, or brings the one that is there to what the chart has.
+    async fn bring_definition(&self, definition: &Definition) -> Result<(), Error> {
+        let target = self.target_of_definition(definition).await?;
+        let failed = |source| Error::Definition { source_file: definition.source.clone(), source };
+        let Some(live) = self.applier.get(&target).await.map_err(failed)? else {
+            return self.define(definition).await;
+        };
+        check_replaceable(&live, definition)?;
+        let wanted = &definition.object.object;
+        let live = match self.applier.inspect(&target, wanted, &live, &[]).await.map_err(failed)? {
+            Inspection::Same => live,
+            Inspection::Changed(drift) => {
+                let applied = self.applier.apply(&target, &drift.body).await.map_err(failed)?;
+                tracing::info!(definition = target.name, "brought a CRD to what the chart has");
+                applied
+            }
+        };
+        self.in_effect(&live, definition, &definition.kinds).await
     }
 
     async fn is_served(&self, definition: &Definition) -> Result<bool, Error> {
@@ -67,8 +96,19 @@ impl Driver {
             }
             Err(error) => return Err(failed(error)),
         };
-        let (reason, message) = match readiness::assess(&live) {
-            Readiness::Ready if self.is_known(&live).await? => return Ok(()),
+        let kinds = kinds(&live);
+        self.in_effect(&live, definition, kinds.get(..1).unwrap_or_default()).await
+    }
+
+    /// Ends well if a definition is in effect, and these of its kinds are served.
+    async fn in_effect(
+        &self,
+        live: &Value,
+        definition: &Definition,
+        kinds: &[GroupVersionKind],
+    ) -> Result<(), Error> {
+        let (reason, message) = match readiness::assess(live) {
+            Readiness::Ready if self.are_known(kinds).await? => return Ok(()),
             Readiness::Ready => {
                 ("NotServedYet".to_owned(), "its kind is not served yet".to_owned())
             }
@@ -89,11 +129,17 @@ impl Driver {
     }
 
     /// Whether discovery shows what a definition in effect has served: it comes a moment later.
-    async fn is_known(&self, live: &Value) -> Result<bool, Error> {
-        let Some(gvk) = kinds(live).into_iter().next() else { return Ok(true) };
-        self.mapper.forget(&gvk);
-        let kinds = resolve(&self.mapper, [&gvk].into()).await?;
-        Ok(kinds.get(&gvk).is_some_and(Option::is_some))
+    async fn are_known(&self, kinds: &[GroupVersionKind]) -> Result<bool, Error> {
+        for gvk in kinds {
+            if self.mapper.resolve(gvk).await.is_ok() {
+                continue;
+            }
+            self.mapper.forget(gvk);
+            if !resolve(&self.mapper, [gvk].into()).await?.get(gvk).is_some_and(Option::is_some) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn target_of_definition(&self, definition: &Definition) -> Result<Target, Error> {
@@ -103,5 +149,21 @@ impl Driver {
             Some(Some(mapping)) => Ok(target(mapping, &definition.id())),
             _ => Err(Error::NotServedYet { object: definition.id() }),
         }
+    }
+}
+
+/// Refuses to replace what belongs to a release, as one of its objects, and what would lose objects.
+fn check_replaceable(live: &Value, definition: &Definition) -> Result<(), Error> {
+    if let Some(owner) = release_of(live) {
+        let problems = format!("it is an object of release {owner}, not of a folder crds/");
+        return Err(Error::ownership(&definition.id(), problems));
+    }
+    match dropped(live, &definition.object.object) {
+        versions if versions.is_empty() => Ok(()),
+        versions => Err(Error::StoredVersions {
+            source_file: definition.source.clone(),
+            name: definition.id().name,
+            versions: versions.join(", "),
+        }),
     }
 }

@@ -1,13 +1,13 @@
 //! Writing an object where an apply is not enough, because somebody asked for that.
 
-use catamaran_cluster::apply::{ApplyError, FailureKind, metadata, metadata_str};
+use catamaran_cluster::apply::{ApplyError, FailureKind, metadata_str};
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
-use super::objects::Sent;
-use super::{Driver, Force};
+use super::objects::{Sent, check_own, not_terminating};
+use super::{AppliedObject, Driver, Force, Found, Method};
 use crate::Error;
-use crate::objects::{PlannedObject, ownership_problems};
+use crate::objects::PlannedObject;
 use crate::plan::How;
 
 impl Driver {
@@ -16,12 +16,13 @@ impl Driver {
         &self,
         how: How,
         object: &PlannedObject,
+        before: &[Value],
         release: (&str, &str),
     ) -> Result<Sent, Error> {
         match self.ways.force {
-            Force::No => self.send(how, object, release).await,
+            Force::No => self.send_by(how, object, before, release).await,
             Force::Replace => self.replace(how, object, release).await,
-            Force::Recreate => match self.send(how, object, release).await {
+            Force::Recreate => match self.send_by(how, object, before, release).await {
                 Err(Error::Request(refused)) if is_immutable(&refused) => {
                     self.recreate(object, release, refused).await
                 }
@@ -30,8 +31,21 @@ impl Driver {
         }
     }
 
+    async fn send_by(
+        &self,
+        how: How,
+        object: &PlannedObject,
+        before: &[Value],
+        release: (&str, &str),
+    ) -> Result<Sent, Error> {
+        match self.ways.method {
+            Method::Server => self.send(how, object, release).await,
+            Method::Client => self.send_merged(how, object, before, release).await,
+        }
+    }
+
     /// Puts the object in the place of the one that is there: what the manifest does not say is gone.
-    /// Then applies it, so that our fields are known as ours to the next apply.
+    /// Then applies it, where objects are applied, so that our fields are known as ours to the next.
     async fn replace(
         &self,
         how: How,
@@ -40,19 +54,24 @@ impl Driver {
     ) -> Result<Sent, Error> {
         let Some(target) = &object.target else { return self.send(how, object, release).await };
         let Some(live) = self.applier.get(target).await? else {
-            return self.send(How::Claim, object, release).await;
+            return self.send_by(How::Claim, object, &[], release).await;
         };
         if how == How::Claim {
-            check_own(&live, object, release)?;
+            check_own(&live, &object.id, release)?;
         }
-        check_stays(&live, object)?;
+        not_terminating(&live, &object.id)?;
         let mut body = object.body.clone();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             let version = metadata_str(&live, "resourceVersion");
             metadata.insert("resourceVersion".to_owned(), version.into());
         }
-        self.applier.replace(target, &body).await?;
-        self.send(How::Apply, object, release).await
+        let live = self.applier.replace(target, &body).await?;
+        match self.ways.method {
+            Method::Server => self.send(How::Apply, object, release).await,
+            Method::Client => {
+                Ok(Sent::Applied(Box::new(AppliedObject::new(object, live, Found::Unseen))))
+            }
+        }
     }
 
     /// Deletes an object that cannot be changed as is wished, by its uid, and creates it anew.
@@ -64,27 +83,13 @@ impl Driver {
     ) -> Result<Sent, Error> {
         let Some(target) = &object.target else { return Err(refused.into()) };
         if let Some(live) = self.applier.get(target).await? {
-            check_own(&live, object, release)?;
-            check_stays(&live, object)?;
+            check_own(&live, &object.id, release)?;
+            not_terminating(&live, &object.id)?;
             let uid = metadata_str(&live, "uid");
             tracing::info!(object = %object.id, "deleted, to be created anew: {}", refused.message);
             self.applier.delete(target, uid, PropagationPolicy::Background).await?;
         }
-        self.send(How::Claim, object, release).await
-    }
-}
-
-fn check_own(live: &Value, object: &PlannedObject, release: (&str, &str)) -> Result<(), Error> {
-    match ownership_problems(live, release) {
-        None => Ok(()),
-        Some(problems) => Err(Error::ownership(&object.id, problems)),
-    }
-}
-
-fn check_stays(live: &Value, object: &PlannedObject) -> Result<(), Error> {
-    match metadata(live).get("deletionTimestamp") {
-        Some(_) => Err(Error::Terminating { object: object.id.clone() }),
-        None => Ok(()),
+        self.send_by(How::Claim, object, &[], release).await
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target};
-use jiff::Timestamp;
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
@@ -15,8 +14,8 @@ use crate::objects::{
     parse_manifest,
 };
 use crate::plan::hooks::{
-    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, pause, seen,
-    start,
+    Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, order, pause,
+    seen, start,
 };
 use crate::plan::{History, scope_by_crd, target};
 use crate::record::{Hook, Release};
@@ -48,17 +47,20 @@ impl Driver {
             match next(&record, event) {
                 Step::Nothing => return Ok(skipped),
                 Step::Clear(which) => {
+                    if begun {
+                        self.tell_succeeded(&record, &order(&record.hooks, event)).await;
+                    }
                     self.clear(&record, event, &which).await?;
                     return Ok(skipped);
                 }
                 Step::Start(index) => {
-                    if let Some(rest) = pause(&record, event, index, Timestamp::now())
+                    if let Some(rest) = pause(&record, event, index, self.clock.now())
                         && let Some(hook) = record.hooks.get(index)
                     {
                         return Err(self.resting(&record, hook, event, rest));
                     }
                     self.rewrite(history, revision, |record| {
-                        start(record, event, index, Timestamp::now());
+                        start(record, event, index, self.clock.now());
                     })
                     .await?;
                     begun = true;
@@ -107,7 +109,7 @@ impl Driver {
             return Err(Error::NotServedYet { object: object.id });
         };
         let attended = self.pursue(&run, &object, target, begun).await;
-        let (revision, now) = (record.version, Timestamp::now());
+        let (revision, now) = (record.version, self.clock.now());
         let skipped = match attended.map_err(|error| failure(event, hook, error))? {
             Pursued::Waiting(waiting) => {
                 if is_to_be_noted(hook) {
@@ -240,9 +242,10 @@ impl Driver {
         Ok(())
     }
 
-    /// Deletes the objects of failed hooks that ask for it. What cannot be deleted now is deleted
-    /// before the next try.
+    /// Tells what failed hooks have printed, and deletes their objects, those that ask for it. What
+    /// cannot be deleted now is deleted before the next try.
     pub(super) async fn clear_failed(&self, record: &Release, event: Event) {
+        self.tell_failed(record, event).await;
         let which = failed_to_clear(record, event);
         if let Err(error) = self.clear(record, event, &which).await {
             tracing::warn!(release = record.name, %event, %error, "a failed hook is left behind");
@@ -251,7 +254,7 @@ impl Driver {
 
     fn run_of<'a>(&self, record: &'a Release, hook: &'a Hook, event: Event) -> Run<'a> {
         let release = (record.name.as_str(), record.namespace.as_str());
-        let (revision, now) = (record.version, Timestamp::now());
+        let (revision, now) = (record.version, self.clock.now());
         let (timeout, until) = (self.hook_timeout, self.ways.until);
         Run { hook, event, release, revision, now, timeout, until }
     }

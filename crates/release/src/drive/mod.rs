@@ -3,11 +3,14 @@
 //! Every function can be cancelled between any two requests: the next call finds its way from the
 //! records in the cluster.
 
+mod client_side;
 mod crds;
 mod force;
 mod hooks;
+mod logs;
 mod objects;
 mod outcome;
+mod owner;
 mod preview;
 mod remove;
 mod test;
@@ -22,21 +25,21 @@ use std::time::Duration;
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
-use jiff::Timestamp;
 use kube::Client;
 
+pub use logs::{Output, ToldOutput};
 pub use objects::Knowledge;
 use objects::Sent;
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
-pub use ways::{Cascade, Force, Wait, Ways};
+pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
-use crate::Error;
 use crate::objects::{ObjectId, Owner, PlannedObject, RawObject, parse_manifest};
 use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
 use crate::record::{Release, Status, Store, Stored, codec};
+use crate::{Clock, Error};
 
 /// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
 /// conflicts when it rolls back or upgrades.
@@ -61,7 +64,9 @@ pub struct Driver {
     hook_timeout: Duration,
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
+    output: Option<Arc<ToldOutput>>,
     ways: Ways,
+    clock: Clock,
 }
 
 /// The objects that were applied, known, deleted and left.
@@ -83,9 +88,18 @@ impl Driver {
     pub fn new(client: Client, mapper: Mapper) -> Self {
         let applier = Applier::new(client, FIELD_MANAGER).formerly(&FORMER_MANAGERS);
         let store = Store::new(applier.clone());
-        let (history_max, hook_timeout) = (DEFAULT_HISTORY, HOOK_TIMEOUT);
-        let (ignored, known, ways) = (Arc::default(), None, Ways::default());
-        Self { applier, mapper, store, history_max, hook_timeout, ignored, known, ways }
+        Self {
+            applier,
+            mapper,
+            store,
+            history_max: DEFAULT_HISTORY,
+            hook_timeout: HOOK_TIMEOUT,
+            ignored: Arc::default(),
+            known: None,
+            output: None,
+            ways: Ways::default(),
+            clock: Clock::default(),
+        }
     }
 
     /// What is left to others where it differs from what a release has.
@@ -113,6 +127,14 @@ impl Driver {
     #[must_use]
     pub fn ways(mut self, ways: Ways) -> Self {
         self.ways = ways;
+        self
+    }
+
+    /// What tells the time; the system's clock unless said otherwise.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.store = self.store.clock(clock.clone());
+        self.clock = clock;
         self
     }
 
@@ -214,7 +236,7 @@ impl Driver {
         to: Option<u32>,
         owner: Option<&Owner>,
     ) -> Result<Applied, Error> {
-        let goal = Goal::rollback(history, to, owner, Timestamp::now())?;
+        let goal = Goal::rollback(history, to, owner, self.clock.now())?;
         self.pursue_goal(history, goal, Vec::new()).await
     }
 
@@ -224,13 +246,11 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, Timestamp::now());
+        let goal = Goal::new(history, desired, action, self.clock.now());
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
-            Doing::Install | Doing::Upgrade if !self.ways.skip_crds => {
-                self.definitions(desired.chart).await?
-            }
-            Doing::Rollback | Doing::Install | Doing::Upgrade => Vec::new(),
+            Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
+            Doing::Rollback => Vec::new(),
         };
         self.pursue_goal(history, goal, definitions).await
     }
@@ -242,6 +262,9 @@ impl Driver {
         definitions: Vec<RawObject>,
     ) -> Result<Applied, Error> {
         goal.adopt = self.ways.take_ownership;
+        if goal.create {
+            self.ways.method.as_str().clone_into(&mut goal.record.apply_method);
+        }
         if let Some(description) = &self.ways.description {
             goal.complete.clone_from(description);
         }
@@ -357,7 +380,7 @@ impl Driver {
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
         for (how, object) in &plan.steps {
-            match self.send_forced(*how, object, release).await? {
+            match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {
                     alive.insert(applied.uid.clone());
                     objects.push(*applied);
@@ -390,7 +413,7 @@ impl Driver {
             .rewrite(history, revision, |release| {
                 release.info.status = Status::Failed;
                 release.info.description.clone_from(&description);
-                give_up(release, Timestamp::now());
+                give_up(release, self.clock.now());
             })
             .await;
         match (written, error) {
@@ -474,7 +497,7 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
         let history = self.history(namespace, name).await?;
-        self.uninstall_history(history, owner).await
+        self.uninstall_from(history, owner).await
     }
 }
 

@@ -120,14 +120,12 @@ impl Driver {
             // against one quota at once: the next call tries again.
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
-        if let Some(problems) = ownership_problems(&live, release) {
-            return Err(Error::ownership(&object.id, problems));
-        }
+        check_own(&live, &object.id, release)?;
         self.converge(target, object, live).await
     }
 
     /// Where an object goes; asked for again if its CRD was part of the same manifest.
-    async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
+    pub(super) async fn target_of(&self, object: &PlannedObject) -> Result<Target, Error> {
         if let Some(target) = &object.target {
             return Ok(target.clone());
         }
@@ -142,8 +140,16 @@ impl Driver {
     }
 }
 
+/// An object that is there already is ours only if Helm's labels and annotations say so.
+pub(super) fn check_own(live: &Value, id: &ObjectId, release: (&str, &str)) -> Result<(), Error> {
+    match ownership_problems(live, release) {
+        None => Ok(()),
+        Some(problems) => Err(Error::ownership(id, problems)),
+    }
+}
+
 /// What is applied to an object that is being deleted is lost with it.
-fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
+pub(super) fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
     match metadata(live).get("deletionTimestamp") {
         Some(_) => Err(Error::Terminating { object: id.clone() }),
         None => Ok(()),

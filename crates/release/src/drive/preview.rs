@@ -1,8 +1,6 @@
 //! Looking at what an action would do, before it does anything.
 
-use jiff::Timestamp;
-
-use super::Driver;
+use super::{Definitions, Driver};
 use crate::Error;
 use crate::objects::{PlannedObject, ownership_problems};
 use crate::plan::crds::definitions;
@@ -32,10 +30,10 @@ impl Driver {
             }
             action => action,
         };
-        let mut goal = Goal::new(history, desired, &action, Timestamp::now());
+        let mut goal = Goal::new(history, desired, &action, self.clock.now());
         goal.adopt = self.ways.take_ownership;
         let mut definitions_of_chart = Vec::new();
-        if !self.ways.skip_crds {
+        if self.ways.crds != Definitions::Skip {
             let found = definitions(desired.chart)?;
             definitions_of_chart = found.into_iter().map(|found| found.object).collect();
         }

@@ -85,7 +85,12 @@ impl Driver {
         }))
     }
 
-    pub(super) async fn uninstall_history(
+    /// [`Driver::uninstall`] by a history that was just read.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn uninstall_from(
         &self,
         mut history: History,
         owner: Option<&Owner>,
@@ -103,7 +108,7 @@ impl Driver {
         if newest.info.status != Status::Uninstalling {
             self.rewrite(&mut history, revision, |release| {
                 release.info.status = Status::Uninstalling;
-                release.info.deleted = jiff::Timestamp::now().into();
+                release.info.deleted = self.clock.now().into();
                 release.info.description = format!("{OURS}uninstall under way");
             })
             .await?;
@@ -195,7 +200,7 @@ impl Driver {
         let Error::Hook { event, .. } = error else { return error };
         let written = self
             .rewrite(history, revision, |release| {
-                give_up(release, jiff::Timestamp::now());
+                give_up(release, self.clock.now());
                 release.info.description = format!("{OURS}{error}");
             })
             .await;

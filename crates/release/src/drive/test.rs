@@ -1,12 +1,10 @@
 //! `helm test`: the hooks that run when somebody asks for it.
 
-use jiff::Timestamp;
-
 use super::{Driver, Tested};
 use crate::Error;
 use crate::objects::Owner;
 use crate::plan::History;
-use crate::plan::hooks::{Event, Step, forget, give_up, next_test, order, start};
+use crate::plan::hooks::{Event, Step, failed, forget, give_up, next_test, order, start};
 use crate::record::Hook;
 
 impl Driver {
@@ -37,7 +35,7 @@ impl Driver {
         if let (false, Some(first)) = (goes_on, tests.first()) {
             self.rewrite(history, revision, |record| {
                 forget(record, &tests);
-                start(record, Event::Test, *first, Timestamp::now());
+                start(record, Event::Test, *first, self.clock.now());
             })
             .await?;
         }
@@ -45,15 +43,44 @@ impl Driver {
             Ok(()) => {}
             Err(error @ Error::Hook { .. }) => {
                 let record = self
-                    .rewrite(history, revision, |record| give_up(record, Timestamp::now()))
+                    .rewrite(history, revision, |record| give_up(record, self.clock.now()))
                     .await?;
-                self.clear_failed(&record, Event::Test).await;
+                if !self.ways.keep_tests {
+                    self.clear_failed(&record, Event::Test).await;
+                }
                 return Err(error);
             }
             Err(error) => return Err(error),
         }
         let release = history.newest().cloned().unwrap_or(newest);
         Ok(Tested { release, ran: tests.len() })
+    }
+
+    /// Tells what tests have printed and deletes their objects, both where the chart asks for it:
+    /// what [`Driver::test`] does itself unless [`super::Ways::keep_tests`] says not to.
+    ///
+    /// # Errors
+    ///
+    /// As those of any request.
+    pub async fn clear_tests(
+        &self,
+        history: &History,
+        which: impl Fn(&Hook) -> bool,
+    ) -> Result<(), Error> {
+        let Some(record) = history.newest() else { return Ok(()) };
+        let mut tests = order(&record.hooks, Event::Test);
+        tests.retain(|index| record.hooks.get(*index).is_some_and(&which));
+        let is_failed = failed(record, Event::Test).iter().any(|index| tests.contains(index));
+        match next_test(record, &tests) {
+            Step::Clear(done) if !is_failed => {
+                self.tell_succeeded(record, &tests).await;
+                self.clear(record, Event::Test, &done).await
+            }
+            _ => {
+                self.clear_failed(record, Event::Test).await;
+                Ok(())
+            }
+        }
     }
 
     async fn run_tests(
@@ -72,11 +99,17 @@ impl Driver {
                 }
                 Step::Start(index) => {
                     self.rewrite(history, revision, |record| {
-                        start(record, Event::Test, index, Timestamp::now());
+                        start(record, Event::Test, index, self.clock.now());
                     })
                     .await?;
                 }
-                Step::Clear(which) => return self.clear(&record, Event::Test, &which).await,
+                Step::Clear(_) if self.ways.keep_tests => return Ok(()),
+                Step::Clear(which) => {
+                    if begun {
+                        self.tell_succeeded(&record, tests).await;
+                    }
+                    return self.clear(&record, Event::Test, &which).await;
+                }
                 Step::Nothing => return Ok(()),
             }
             begun = true;

@@ -3,7 +3,6 @@
 
 use catamaran_cluster::apply::{Applier, metadata, metadata_str};
 use catamaran_cluster::readiness::{self, Completion, Readiness};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::objects::Sent;
@@ -138,7 +137,7 @@ impl Driver {
     pub(super) fn time_left(&self) -> Option<std::time::Duration> {
         let until = self.ways.until?;
         // Negative once it has passed.
-        Some(until.duration_since(Timestamp::now()).try_into().unwrap_or_default())
+        Some(until.duration_since(self.clock.now()).try_into().unwrap_or_default())
     }
 
     /// What tells one state of an object that is waited for from another; `None` while it is not

@@ -13,16 +13,20 @@ pub struct Ways {
     pub description: Option<String>,
     /// Hooks are recorded and not run.
     pub no_hooks: bool,
-    /// What `crds/` has is left alone.
-    pub skip_crds: bool,
+    /// What becomes of what `crds/` has.
+    pub crds: Definitions,
     /// Objects that are there already become the release's, whoever made them.
     pub take_ownership: bool,
+    /// Who merges what is wanted with what is there.
+    pub method: Method,
     /// How objects are written that an apply alone does not bring to what they shall be.
     pub force: Force,
     /// What is waited for besides hooks.
     pub wait: Wait,
     /// When all waiting ends in a failure. Without it each hook has its own time.
     pub until: Option<Timestamp>,
+    /// Tests that ended are left for [`super::Driver::clear_tests`], e.g. to read their logs first.
+    pub keep_tests: bool,
     /// What an uninstall does with the history.
     pub keep_history: bool,
     /// What becomes of the dependents of objects that an uninstall deletes.
@@ -39,6 +43,58 @@ pub enum Wait {
     Objects,
     /// The same, and Jobs are complete.
     Jobs,
+}
+
+/// What becomes of the definitions of a chart's `crds/`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Definitions {
+    /// They are left alone.
+    Skip,
+    /// Created where there are none; what is there is left as it is, whoever made it.
+    #[default]
+    Create,
+    /// The same, and what is there is brought to what the chart has, unless it belongs to another
+    /// release or a version would go in which objects may be stored.
+    CreateReplace,
+}
+
+impl std::str::FromStr for Definitions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "skip" => Ok(Self::Skip),
+            "create" => Ok(Self::Create),
+            "create-replace" => Ok(Self::CreateReplace),
+            other => Err(format!("{other:?} is none of skip, create, create-replace")),
+        }
+    }
+}
+
+/// Who merges what is wanted with what is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Method {
+    /// The API server, by apply: fields are owned.
+    #[default]
+    Server,
+    /// We, as Helm 3 does: from what the revision before wanted, what this one wants, and what is
+    /// there. Records say `csa`.
+    Client,
+}
+
+impl Method {
+    /// As records have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "ssa",
+            Self::Client => "csa",
+        }
+    }
+
+    /// The method of a record; one that says nothing is Helm 3's.
+    pub fn of(record: &crate::Release) -> Self {
+        if record.apply_method == "ssa" { Self::Server } else { Self::Client }
+    }
 }
 
 /// How objects are written. Conflicts with other field managers are always overcome.

@@ -60,7 +60,7 @@ const OF_CONTAINERS: [(&str, &[&str]); 2] =
 /// left out of it, in words for people.
 pub(crate) fn make_applicable(gvk: &GroupVersionKind, object: &mut Value) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !BUILT_IN.contains(&gvk.group.as_str()) {
+    if !is_built_in(gvk) {
         return warnings;
     }
     leave_nulls_out(object);
@@ -71,6 +71,11 @@ pub(crate) fn make_applicable(gvk: &GroupVersionKind, object: &mut Value) -> Vec
         collapse_pod(pod, &mut warnings);
     }
     warnings
+}
+
+/// Whether Kubernetes itself brings the kind; definitions are left out.
+pub(crate) fn is_built_in(gvk: &GroupVersionKind) -> bool {
+    BUILT_IN.contains(&gvk.group.as_str())
 }
 
 fn leave_nulls_out(value: &mut Value) {

@@ -2,10 +2,12 @@
 
 mod applicable;
 mod identity;
+mod merge;
 mod ownership;
 
-pub(crate) use applicable::make_applicable;
+pub(crate) use applicable::{is_built_in, make_applicable};
 pub use identity::{ObjectId, PlannedObject, RawObject, parse_manifest};
 pub(crate) use identity::{id_of, normalised};
+pub(crate) use merge::{changed, merged, patched};
+pub(crate) use ownership::{Claimed, claimed_owner, decorate_hook, policy, release_of};
 pub use ownership::{Owner, decorate, is_kept, ownership_problems};
-pub(crate) use ownership::{decorate_hook, policy};

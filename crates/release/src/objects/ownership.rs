@@ -1,6 +1,6 @@
 //! Whose an object is: Helm's label and annotations, and the owner of the release.
 
-use catamaran_cluster::apply::metadata;
+use catamaran_cluster::apply::{metadata, metadata_str};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
 
@@ -128,6 +128,86 @@ pub fn ownership_problems(live: &Value, release: (&str, &str)) -> Option<String>
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
+/// The resource that a live object says it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimed {
+    pub group: String,
+    /// Annotations do not tell it.
+    pub version: Option<String>,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    uid: Option<String>,
+}
+
+impl Claimed {
+    /// The owner, if this is the very resource.
+    pub fn seen(self, live: &Value) -> Option<Owner> {
+        let uid = metadata_str(live, "uid");
+        if self.uid.as_deref().is_some_and(|own| own != uid) {
+            return None;
+        }
+        let api_version = live.get("apiVersion").and_then(Value::as_str)?.to_owned();
+        Some(self.owner(api_version, uid.to_owned()))
+    }
+
+    /// The owner, where nobody may look at it; annotations alone do not tell enough.
+    pub fn unseen(self) -> Option<Owner> {
+        let version = self.version.as_deref()?;
+        let api_version = match self.group.as_str() {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        };
+        let uid = self.uid.clone()?;
+        Some(self.owner(api_version, uid))
+    }
+
+    fn owner(self, api_version: String, uid: String) -> Owner {
+        let (kind, name) = (self.kind, self.name);
+        let reference =
+            OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() };
+        Owner { reference, namespace: self.namespace }
+    }
+}
+
+/// Whom a live object names as its owner: its controller, or what [`decorate`] writes instead.
+pub(crate) fn claimed_owner(live: &Value) -> Option<Claimed> {
+    let metadata = metadata(live);
+    let references = metadata.get("ownerReferences").and_then(Value::as_array);
+    let controller = references
+        .into_iter()
+        .flatten()
+        .find(|reference| reference.get("controller") == Some(&Value::Bool(true)));
+    let text = |object: &Value, key: &str| Some(object.get(key)?.as_str()?.to_owned());
+    if let Some(reference) = controller {
+        let api_version = text(reference, "apiVersion")?;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        return Some(Claimed {
+            group: group.to_owned(),
+            version: Some(version.to_owned()),
+            kind: text(reference, "kind")?,
+            namespace: metadata_str(live, "namespace").to_owned(),
+            name: text(reference, "name")?,
+            uid: Some(text(reference, "uid")?),
+        });
+    }
+    let annotations = metadata.get("annotations")?;
+    let (named, typed) =
+        (text(annotations, PRIMARY_RESOURCE)?, text(annotations, PRIMARY_RESOURCE_TYPE)?);
+    let (namespace, name) = named.split_once('/')?;
+    let (kind, group) = typed.split_once('.')?;
+    let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
+    Some(Claimed { group, version: None, kind, namespace, name, uid: None })
+}
+
+/// The release that an object says it is of: `namespace/name`.
+pub(crate) fn release_of(live: &Value) -> Option<String> {
+    let annotations = metadata(live).get("annotations")?;
+    let name = annotations.get(RELEASE_NAME)?.as_str()?;
+    let namespace = annotations.get(RELEASE_NAMESPACE).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{namespace}/{name}"))
+}
+
 /// The map under `key`, made if it is missing or null; `None` if it is something else, which the
 /// API server will say better than we could.
 fn map_at<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
@@ -201,6 +281,23 @@ mod tests {
             let kind = &object["metadata"]["annotations"]["operator-sdk/primary-resource-type"];
             assert_eq!(kind, "Memcached.cache.my.domain");
         }
+    }
+
+    #[test]
+    fn an_owner_is_known_again_by_what_it_left_on_objects() {
+        let live = json!({"apiVersion": "cache.my.domain/v1alpha1", "metadata": {"uid": "uid-1"}});
+        for namespace in [Some("ns"), Some("elsewhere"), None] {
+            let object = decorated(json!({"metadata": {}}), namespace);
+            let claimed = claimed_owner(&object).expect("an owner");
+            assert_eq!(claimed.seen(&live), Some(owner()), "{namespace:?}");
+        }
+        let claimed = claimed_owner(&decorated(json!({"metadata": {}}), Some("ns")));
+        let claimed = claimed.expect("an owner");
+        assert_eq!(claimed.clone().unseen(), Some(owner()));
+        assert_eq!(claimed.seen(&json!({"metadata": {"uid": "another"}})), None);
+        assert!(
+            claimed_owner(&json!({"metadata": {"ownerReferences": [{"kind": "X"}]}})).is_none()
+        );
     }
 
     #[test]

@@ -57,6 +57,19 @@ pub fn definitions(chart: &Chart) -> Result<Vec<Definition>, Error> {
     Ok(found)
 }
 
+/// The versions in which objects may be stored, by the definition that is there, and that the chart's
+/// does not have.
+pub fn dropped(live: &Value, wanted: &Value) -> Vec<String> {
+    let list = |object: &'_ Value, path: &str| -> Vec<Value> {
+        object.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let kept = list(wanted, "/spec/versions");
+    let is_kept = |version: &Value| kept.iter().any(|kept| kept.get("name") == Some(version));
+    let stored = list(live, "/status/storedVersions");
+    let gone = stored.iter().filter(|version| !is_kept(version)).filter_map(Value::as_str);
+    gone.map(str::to_owned).collect()
+}
+
 /// The kinds that a definition has served.
 pub fn kinds(definition: &Value) -> Vec<GroupVersionKind> {
     let text = |path| definition.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -94,6 +107,18 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|it| (it.id().name, it.kinds.len())).collect();
         assert_eq!(shown, [("a".to_owned(), 1), ("b".to_owned(), 1)]);
         assert_eq!(found[0].kinds[0], GroupVersionKind::gvk("g.io", "v1", "Thing"));
+    }
+
+    #[test]
+    fn a_version_in_which_objects_may_be_stored_is_missed() {
+        let live = serde_json::json!({"status": {"storedVersions": ["v1alpha1", "v1"]}});
+        let with = |names: &[&str]| {
+            let versions: Vec<_> =
+                names.iter().map(|name| serde_json::json!({"name": name})).collect();
+            dropped(&live, &serde_json::json!({"spec": {"versions": versions}}))
+        };
+        assert_eq!(with(&["v1", "v1alpha1", "v2"]), Vec::<String>::new());
+        assert_eq!(with(&["v1", "v2"]), ["v1alpha1"]);
     }
 
     #[test]

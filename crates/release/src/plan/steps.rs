@@ -46,6 +46,8 @@ pub struct Plan {
     pub forget: Vec<u32>,
     /// What is sent, in install order.
     pub steps: Vec<(How, PlannedObject)>,
+    /// What the deployed revision, and those begun after it, wanted of objects, see [`Plan::before`].
+    pub old: HashMap<ObjectId, Vec<Value>>,
     /// What earlier revisions had and this one has not.
     pub removals: Vec<Removal>,
     /// Revisions that are deployed until this one is.
@@ -132,6 +134,7 @@ impl Plan {
             .zip(&manifests.wanted)
             .map(|(object, wanted)| (how(&object, wanted), object))
             .collect();
+        let old = wanted_before(manifests.old(), kinds, namespace);
         let removals = super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
         let dispensable = |revision| {
             manifests.is_dispensable(revision, |raw| id_of(&raw.object, &raw.gvk, true, namespace))
@@ -152,9 +155,32 @@ impl Plan {
             doing,
             complete,
             steps,
+            old,
             removals,
         })
     }
+
+    /// What earlier revisions may have made of an object.
+    pub(crate) fn before(&self, id: &ObjectId) -> &[Value] {
+        self.old.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// What is wanted of objects, as it was sent.
+fn wanted_before<'a>(
+    objects: impl Iterator<Item = &'a RawObject>,
+    kinds: &Kinds,
+    namespace: &str,
+) -> HashMap<ObjectId, Vec<Value>> {
+    let mut wanted: HashMap<ObjectId, Vec<Value>> = HashMap::new();
+    for RawObject { gvk, object } in objects {
+        let mapping = kinds.get(gvk).and_then(Option::as_ref);
+        let id = id_of(object, gvk, mapping.is_none_or(|mapping| mapping.namespaced), namespace);
+        let mut object = object.clone();
+        make_applicable(gvk, &mut object);
+        wanted.entry(id).or_default().push(object);
+    }
+    wanted
 }
 
 /// The objects of a release (name and namespace), decorated and with the resources that serve them.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::model::Release;
 use super::{chunks, codec};
-use crate::Error;
 use crate::plan::History;
+use crate::{Clock, Error};
 
 /// The type of the Secrets.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
@@ -86,12 +86,20 @@ impl Stored {
 #[derive(Debug, Clone)]
 pub struct Store {
     applier: Applier,
+    clock: Clock,
 }
 
 impl Store {
     /// A store that reads and writes by this applier.
     pub fn new(applier: Applier) -> Self {
-        Self { applier }
+        Self { applier, clock: Clock::default() }
+    }
+
+    /// What tells the time.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// All records of a release, oldest first: one LIST. (And a GET for each piece of a record of
@@ -111,7 +119,7 @@ impl Store {
         };
         let pieces: Vec<&Value> = of_type([chunks::CHUNK, chunks::PLUGIN_CHUNK]).collect();
         let indices = || of_type([chunks::INDEX, chunks::PLUGIN_INDEX]);
-        let mut history = History::empty(namespace, name, Timestamp::now());
+        let mut history = History::empty(namespace, name, self.clock.now());
         for record in of_type([SECRET_TYPE, SECRET_TYPE]).chain(indices()) {
             take_in(&mut history, record, &pieces);
         }
@@ -125,7 +133,7 @@ impl Store {
     /// Creates the record: of all who try, one succeeds.
     pub async fn create(&self, release: Release) -> Result<Stored, Error> {
         let packed = codec::pack(&release).map_err(Error::Encode)?;
-        let now = Timestamp::now().as_second().to_string();
+        let now = self.clock.now().as_second().to_string();
         let cut = chunks::is_needed(&packed);
         self.post(release, &packed, cut, [("createdAt", now)]).await
     }
@@ -151,7 +159,7 @@ impl Store {
     /// Writes a changed record over the one that was read.
     pub async fn update(&self, old: &Stored, release: Release) -> Result<Stored, Error> {
         let packed = codec::pack(&release).map_err(Error::Encode)?;
-        let now = Timestamp::now().as_second().to_string();
+        let now = self.clock.now().as_second().to_string();
         let created = old.created_at.clone().map(|at| ("createdAt", at));
         let times = created.into_iter().chain([("modifiedAt", now)]);
         if old.layout == Layout::Plugins {

@@ -132,13 +132,6 @@ pub(super) fn unknown(key: &str) -> String {
 }
 
 pub(super) fn wrong(value: &Value, field: &str, go_type: &str) -> String {
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let kind = catamaran_chart::json_kind(value);
     format!("json: cannot unmarshal {kind} into Go struct field {field} of type {go_type}")
 }

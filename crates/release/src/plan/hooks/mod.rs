@@ -305,14 +305,20 @@ pub fn pause(release: &Release, event: Event, index: usize, now: Timestamp) -> O
     pause.checked_sub(since(failed, now)).filter(|rest| !rest.is_zero())
 }
 
-/// The hooks of an event that failed and whose objects are to be deleted for that.
-pub fn failed_to_clear(release: &Release, event: Event) -> Vec<usize> {
+/// The hooks of an event that failed.
+pub fn failed(release: &Release, event: Event) -> Vec<usize> {
     let mut order = order(&release.hooks, event);
     order.retain(|index| {
-        let hook = release.hooks.get(*index);
-        hook.is_some_and(|hook| hook.last_run.phase == FAILED && hook.has("hook-failed"))
+        release.hooks.get(*index).is_some_and(|hook| hook.last_run.phase == FAILED)
     });
     order
+}
+
+/// Those of them whose objects are to be deleted for that.
+pub fn failed_to_clear(release: &Release, event: Event) -> Vec<usize> {
+    let mut failed = failed(release, event);
+    failed.retain(|index| release.hooks.get(*index).is_some_and(|hook| hook.has("hook-failed")));
+    failed
 }
 
 fn is_under_way(phase: &str) -> bool {

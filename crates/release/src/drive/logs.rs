@@ -1,0 +1,163 @@
+//! What hooks print, where the chart asks to show it: `helm.sh/hook-output-log-policy`.
+//!
+//! As in Helm 4: of a hook that failed, before its object is deleted for that; of hooks that did not,
+//! once all of their event are done, the last one first. It is told once, by the call that sees the
+//! end; what cannot be read is told and is no failure.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use catamaran_cluster::logs::{Most, Printed};
+use catamaran_cluster::redact::REDACTED;
+use serde_json::Value;
+
+use super::Driver;
+use crate::objects::parse_manifest;
+use crate::plan::hooks::{Event, failed};
+use crate::record::{Hook, Release};
+
+/// What is asked for: an operator's log is for everybody, and for long.
+const IN_LOGS: Most = Most { lines: Some(100), bytes: 64 * 1024 };
+/// By hand: all of it, within reason.
+const BY_HAND: Most = Most { lines: None, bytes: 8 * 1024 * 1024 };
+/// The longest line in an operator's log, in characters.
+const LONGEST_LINE: usize = 1000;
+/// A shorter value of a Secret would be found everywhere.
+const SHORTEST_SECRET: usize = 4;
+
+/// What a hook has printed.
+#[derive(Debug, Clone, Copy)]
+pub enum Output<'a> {
+    /// By one container. What the release's own Secrets hold is left out of it.
+    Text(&'a str),
+    /// It cannot be read; why.
+    Unread(&'a str),
+}
+
+/// Takes what hooks have printed, instead of the log.
+pub type ToldOutput = dyn Fn(Output<'_>) + Send + Sync;
+
+impl Driver {
+    /// Hands over what hooks print; the log gets the end of it, line by line, otherwise.
+    #[must_use]
+    pub fn telling_output(mut self, tell: std::sync::Arc<ToldOutput>) -> Self {
+        self.output = Some(tell);
+        self
+    }
+
+    /// Tells what these hooks have printed, which are done: the last one first.
+    pub(super) async fn tell_succeeded(&self, record: &Release, which: &[usize]) {
+        for hook in which.iter().rev() {
+            self.tell_output(record, *hook, "hook-succeeded").await;
+        }
+    }
+
+    /// Tells what the hooks of an event have printed that failed.
+    pub(super) async fn tell_failed(&self, record: &Release, event: Event) {
+        for hook in failed(record, event) {
+            self.tell_output(record, hook, "hook-failed").await;
+        }
+    }
+
+    async fn tell_output(&self, record: &Release, hook: usize, policy: &str) {
+        let Some(hook) = record.hooks.get(hook) else { return };
+        if !hook.output_log_policies.iter().any(|own| own == policy) {
+            return;
+        }
+        let namespace = namespace_of(hook).unwrap_or_else(|| record.namespace.clone());
+        let most = if self.output.is_some() { BY_HAND } else { IN_LOGS };
+        let printed = self.applier.printed(&hook.kind, (&namespace, &hook.name), most).await;
+        match printed {
+            Ok(printed) => {
+                let secrets = secrets(record);
+                for container in &printed {
+                    let text = without(&container.text, &secrets);
+                    self.hand_over(record, hook, container, &text);
+                }
+            }
+            Err(error) => self.hand_over_fault(record, hook, &error.to_string()),
+        }
+    }
+
+    fn hand_over_fault(&self, record: &Release, hook: &Hook, error: &str) {
+        if let Some(tell) = &self.output {
+            return tell(Output::Unread(error));
+        }
+        tracing::warn!(
+            release = record.name,
+            hook = hook.name,
+            error,
+            "cannot show what a hook has printed; it takes the rights to list pods and to get pods/log"
+        );
+    }
+
+    fn hand_over(&self, record: &Release, hook: &Hook, from: &Printed, text: &str) {
+        if let Some(tell) = &self.output {
+            tell(Output::Text(text));
+            return;
+        }
+        let (release, namespace) = (&record.name, &record.namespace);
+        for line in text.lines() {
+            let line: String = line.chars().take(LONGEST_LINE).collect();
+            tracing::info!(
+                release, namespace, hook = hook.name, pod = from.pod, container = from.container,
+                output = %line, "hook output"
+            );
+        }
+    }
+}
+
+fn namespace_of(hook: &Hook) -> Option<String> {
+    let objects = parse_manifest(&hook.manifest).ok()?;
+    let own = objects.first()?.object.pointer("/metadata/namespace")?.as_str()?;
+    (!own.is_empty()).then(|| own.to_owned())
+}
+
+/// Whatever the release's Secrets hold, line by line, the longest first.
+fn secrets(record: &Release) -> Vec<String> {
+    let manifests =
+        std::iter::once(&record.manifest).chain(record.hooks.iter().map(|hook| &hook.manifest));
+    let objects = manifests.filter_map(|text| parse_manifest(text).ok()).flatten();
+    let mut found = BTreeSet::new();
+    for raw in objects.filter(|raw| raw.gvk.kind == "Secret" && raw.gvk.group.is_empty()) {
+        let values = |field| raw.object.get(field).and_then(Value::as_object).into_iter().flatten();
+        let plain = values("stringData").filter_map(|(_, value)| Some(value.as_str()?.to_owned()));
+        let encoded = values("data").filter_map(|(_, value)| {
+            let bytes = STANDARD.decode(value.as_str()?).ok()?;
+            String::from_utf8(bytes).ok()
+        });
+        for value in plain.chain(encoded) {
+            found.insert(STANDARD.encode(&value));
+            found.extend(value.lines().map(|line| line.trim().to_owned()));
+        }
+    }
+    found.retain(|value| value.len() >= SHORTEST_SECRET);
+    let mut found: Vec<String> = found.into_iter().collect();
+    found.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    found
+}
+
+fn without(text: &str, secrets: &[String]) -> String {
+    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REDACTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_releases_secrets_hold_is_not_told() {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+            "data": {"a": STANDARD.encode("first-canary\nsecond-canary"), "b": "eA=="},
+            "stringData": {"c": "third"},
+        });
+        let record = Release { manifest: secret.to_string(), ..Release::default() };
+        let encoded = STANDARD.encode("third");
+        let text = format!("x first-canary {encoded}\nsecond-canary third\n");
+        let told = without(&text, &secrets(&record));
+        assert_eq!(told, format!("x {REDACTED} {REDACTED}\n{REDACTED} {REDACTED}\n"));
+    }
+}

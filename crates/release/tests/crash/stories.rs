@@ -1,0 +1,188 @@
+//! What happens to a release before, and the action that is cut short.
+
+use catamaran_chart::File;
+use catamaran_release::{Cascade, Wait, Ways};
+use serde_json::{Value, json};
+
+use crate::support::{Wish, config_map, deployment, hook, job, secret, service};
+use crate::world::{Act, Doer, NAME, NAMESPACE};
+
+/// One action, and what was done before it.
+pub struct Story {
+    pub name: &'static str,
+    pub before: Vec<Doer>,
+    pub last: Doer,
+    /// How its last action ends.
+    pub end: &'static str,
+}
+
+fn wish(objects: Vec<Value>, hooks: Vec<Value>) -> Wish {
+    let mut wish = Wish::new(NAMESPACE, NAME, objects);
+    wish.hooks = hooks;
+    wish
+}
+
+fn kept(mut object: Value) -> Value {
+    object["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep".into();
+    object
+}
+
+/// Hooks of every event, of several weights and policies.
+fn hooks() -> Vec<Value> {
+    vec![
+        hook(
+            config_map("helper", "v"),
+            "pre-install,pre-upgrade,pre-rollback",
+            -5,
+            "before-hook-creation,hook-succeeded",
+        ),
+        hook(job("before", 0), "pre-install,pre-upgrade,pre-rollback", 0, ""),
+        hook(config_map("stays", "v"), "pre-install,pre-upgrade", 7, "hook-failed"),
+        hook(job("after", 0), "post-install,post-upgrade,post-rollback", 0, "hook-succeeded"),
+        hook(config_map("last", "v"), "post-install,post-delete", 1, "before-hook-creation"),
+        hook(job("farewell", 0), "pre-delete", 0, "hook-succeeded"),
+        hook(job("grave", 0), "post-delete", 0, "hook-succeeded,hook-failed"),
+        hook(job("probe-a", 0), "test", 1, "hook-succeeded"),
+        hook(job("probe-b", 0), "test", 2, ""),
+    ]
+}
+
+fn first() -> Wish {
+    let objects = vec![
+        secret("a", "1"),
+        config_map("b", "1"),
+        kept(config_map("c", "1")),
+        config_map("d", "1"),
+        service("e"),
+        deployment("f"),
+    ];
+    wish(objects, hooks())
+}
+
+/// Without `b` and `c`, with another `d`, and `g` besides.
+fn second() -> Wish {
+    let mut second = first();
+    second.objects.drain(1..3);
+    second.objects[1] = config_map("d", "2");
+    second.objects.push(config_map("g", "2"));
+    second
+}
+
+fn bare(mut wish: Wish) -> Wish {
+    wish.hooks.clear();
+    wish
+}
+
+fn failing(at: &str, policy: &str, mut wish: Wish) -> Wish {
+    wish.hooks = vec![
+        hook(config_map("helper", "v"), at, -1, "hook-succeeded"),
+        hook(job("broken", 1), at, 0, policy),
+    ];
+    wish
+}
+
+fn does(act: Act) -> Doer {
+    act.into()
+}
+
+fn reconciles(wish: Wish) -> Doer {
+    Act::Reconcile(wish).into()
+}
+
+fn by_hand(act: Act, ways: Ways) -> Doer {
+    Doer { ways, ..act.into() }
+}
+
+/// A definition of the chart's own, and an object of its kind.
+fn with_definition() -> Wish {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.dev"},
+        "spec": {
+            "group": "example.dev", "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}],
+        },
+    });
+    let thing = json!({
+        "apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": 1},
+    });
+    let mut wish = wish(vec![config_map("a", "1"), thing], vec![]);
+    let data = definition.to_string().into_bytes().into();
+    wish.chart.files.push(File { name: "crds/things.yaml".into(), data });
+    wish
+}
+
+/// Every action, in every shape.
+pub fn all() -> Vec<Story> {
+    let mut all = actions();
+    all.extend(by_hand_and_failing());
+    all
+}
+
+fn story(name: &'static str, before: Vec<Doer>, last: Doer) -> Story {
+    Story { name, before, last, end: "done" }
+}
+
+fn actions() -> Vec<Story> {
+    let installed = || vec![reconciles(first())];
+    let upgraded = || vec![reconciles(first()), reconciles(second())];
+    let few = |doer: Doer| Doer { history_max: 2, ..doer };
+    vec![
+        story("install", vec![], reconciles(first())),
+        story("install, no hooks", vec![], reconciles(bare(first()))),
+        story("install with a definition", vec![], reconciles(with_definition())),
+        story("upgrade", installed(), reconciles(second())),
+        story("upgrade, no hooks", vec![reconciles(bare(first()))], reconciles(bare(second()))),
+        story("upgrade, and forget", upgraded(), few(reconciles(first()))),
+        story("rollback", upgraded(), does(Act::RollBack(1))),
+        story("tests", installed(), does(Act::Test("probe-"))),
+        story("uninstall", upgraded(), does(Act::Leave)),
+        story("uninstall, no hooks", vec![reconciles(bare(first()))], does(Act::Leave)),
+    ]
+}
+
+fn by_hand_and_failing() -> Vec<Story> {
+    let waits = || Ways { wait: Wait::Jobs, ..Ways::default() };
+    let keeps = || Ways { keep_history: true, cascade: Cascade::Foreground, ..waits() };
+    let installed = || vec![reconciles(first())];
+    let gone = || vec![reconciles(first()), by_hand(Act::Leave, keeps())];
+    let broken = |at, policy| reconciles(failing(at, policy, first()));
+    let failed = |name, before, last, end| Story { name, before, last, end };
+    vec![
+        story("install and wait", vec![], by_hand(Act::Reconcile(first()), waits())),
+        story("uninstall, wait and keep the history", installed(), by_hand(Act::Leave, keeps())),
+        story("install over an uninstalled history", gone(), reconciles(first())),
+        story("rollback after an uninstall", gone(), by_hand(Act::RollBack(1), waits())),
+        story(
+            "another wish after a failed install",
+            vec![broken("pre-install", "")],
+            reconciles(bare(first())),
+        ),
+        story(
+            "uninstall after a failed upgrade",
+            vec![reconciles(bare(first())), reconciles(failing("pre-upgrade", "", second()))],
+            does(Act::Leave),
+        ),
+        failed(
+            "a failing pre-install hook",
+            vec![],
+            broken("pre-install", "hook-failed"),
+            "failed pre-install: Job \"broken\" in namespace \"shop\": Job has reached the specified backoff limit (BackoffLimitExceeded)",
+        ),
+        failed(
+            "a failing post-upgrade hook",
+            vec![reconciles(bare(first()))],
+            reconciles(failing("post-upgrade", "", second())),
+            "post-upgrade hooks failed: Job \"broken\" in namespace \"shop\": Job has reached the specified backoff limit (BackoffLimitExceeded)",
+        ),
+        failed(
+            "a failing pre-delete hook",
+            vec![broken("pre-delete", "before-hook-creation")],
+            does(Act::Leave),
+            "pre-delete hooks failed: Job \"broken\" in namespace \"shop\": Job has reached the specified backoff limit (BackoffLimitExceeded)",
+        ),
+    ]
+}

@@ -1,0 +1,1 @@
+//! Somebody else, between any two requests of ours.
