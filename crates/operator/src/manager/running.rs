@@ -56,7 +56,7 @@ impl Running {
         fence: Fence,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
+        let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> =
             watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
@@ -87,6 +87,7 @@ impl Running {
             dependents,
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            clock,
             events: recorder,
             metrics: metrics.clone(),
         };

@@ -1,16 +1,25 @@
-//! SIGTERM and SIGINT, one after the other.
+//! What ends a manager.
 
-/// Listens from when it is made.
-pub(super) struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// What ends a manager, and ends it at once if it comes again.
+pub(super) enum Signals {
+    /// SIGTERM and SIGINT.
+    Process {
+        /// SIGTERM.
+        terminate: Signal,
+        /// SIGINT.
+        interrupt: Signal,
+    },
+    /// The program that it is a part of; comes once.
+    Token(Option<CancellationToken>),
 }
 
 impl Signals {
     /// Takes the signals over from the system, which would end the process.
     pub fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
+        Ok(Self::Process {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
@@ -18,9 +27,18 @@ impl Signals {
 
     /// The next one.
     pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        match self {
+            Self::Process { terminate, interrupt } => tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            },
+            Self::Token(stop) => {
+                match stop {
+                    Some(stop) => stop.cancelled().await,
+                    None => std::future::pending().await,
+                }
+                *stop = None;
+            }
         }
     }
 }
