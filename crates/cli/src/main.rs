@@ -107,7 +107,8 @@ async fn run(options: Options) -> ExitCode {
         return ExitCode::FAILURE;
     }
     // As helm-operator had them: projects that move here rely on it.
-    match Manager::new("catamaran", options.with_helm_operators_defaults()).run().await {
+    let options = options.with_helm_operators_defaults();
+    match Manager::new("catamaran", options).run().await {
         Ok(()) => ExitCode::SUCCESS,
         // Without a stack trace, which says nothing of a project's mistakes.
         Err(error) => {

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Driver, Ways};
+use catamaran_release::{Definitions, Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -48,6 +48,8 @@ pub(crate) struct ChartController {
     render_limits: Budget,
     /// Whether the status shows manifests.
     status_manifest: bool,
+    /// What becomes of the definitions of `crds/`.
+    crds: Definitions,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
@@ -72,6 +74,7 @@ impl ChartController {
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
+            crds: watch.crds,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }

@@ -9,8 +9,8 @@ use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
-    Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
-    Waiting, Ways, Why,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner,
+    Status, Waiting, Ways, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -293,7 +293,8 @@ impl ChartController {
     fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
-        Ways { skip_crds: self.without_crds.load(Ordering::Relaxed), ..ways }
+        let skipped = self.without_crds.load(Ordering::Relaxed);
+        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.

@@ -228,6 +228,7 @@ fn kinds(
         let metrics = hub.metrics.kind(&name);
         let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+        let is_native = matches!(watch.hull, Hull::Reconciler(_));
         kinds.push(Kind {
             cache: feeds.follow(primary(&watch), |object| object, enqueue(queue, id)),
             period: watch.reconcile_period.or(period),
@@ -236,6 +237,7 @@ fn kinds(
             metrics,
             name,
             pace: Pace::default(),
+            events: is_native.then(|| hub.events.clone()),
         });
     }
     kinds
