@@ -29,26 +29,35 @@ pub type WidgetStatus = Status<WidgetFields>;
     namespaced,
     status = "WidgetStatus"
 )]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct WidgetSpec {
     /// ConfigMaps in its namespace.
+    #[serde(default)]
     pub maps: Vec<String>,
     /// Whether a component fails.
+    #[serde(default)]
     pub fail: bool,
     /// Whether cleanup waits.
+    #[serde(default)]
     pub hold: bool,
     /// The namespace of a ConfigMap elsewhere.
+    #[serde(default)]
     pub elsewhere: Option<String>,
     /// A ClusterRole.
+    #[serde(default)]
     pub role: Option<String>,
     /// Another widget.
+    #[serde(default)]
     pub refers: Option<Refers>,
     /// A Secret.
+    #[serde(default)]
     pub secret: Option<String>,
     /// By what the Secret is rotated.
+    #[serde(default)]
     pub rotate: Option<String>,
     /// Anything, says the schema.
     #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[serde(default)]
     pub loose: Option<Loose>,
 }
 
