@@ -18,7 +18,6 @@ use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
 use anyhow::Result;
-use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
@@ -84,7 +83,7 @@ A watches.yaml:
 
 fn main() -> Result<ExitCode> {
     match parse().command {
-        Command::Run { options, .. } => run(options),
+        Command::Run { options, .. } => Ok(run(options)),
         Command::Version => Ok(helm_operator::version()),
         Command::Install(args) => Ok(actions::install(&args)),
         Command::Upgrade(args) => Ok(actions::upgrade(&args)),
@@ -102,12 +101,21 @@ fn main() -> Result<ExitCode> {
 
 /// Alone in starting a runtime: the other commands would wait for its threads.
 #[tokio::main]
-async fn run(mut options: Options) -> Result<ExitCode> {
-    options.init_logging().map_err(anyhow::Error::msg)?;
+async fn run(options: Options) -> ExitCode {
+    if let Err(error) = options.init_logging() {
+        eprintln!("Error: {error}");
+        return ExitCode::FAILURE;
+    }
     // As helm-operator had them: projects that move here rely on it.
-    options.override_values.get_or_insert(OverrideTypes::Strings);
-    Manager::new("catamaran", options).run().await?;
-    Ok(ExitCode::SUCCESS)
+    let options = options.with_helm_operators_defaults();
+    match Manager::new("catamaran", options).run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a stack trace, which says nothing of a project's mistakes.
+        Err(error) => {
+            eprintln!("Error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.

@@ -49,6 +49,9 @@ pub struct WidgetSpec {
     /// Another widget.
     #[serde(default)]
     pub refers: Option<Refers>,
+    /// An object of a kind that is not there yet.
+    #[serde(default)]
+    pub gadget: Option<String>,
     /// A Secret.
     #[serde(default)]
     pub secret: Option<String>,
@@ -60,6 +63,11 @@ pub struct WidgetSpec {
     #[serde(default)]
     pub loose: Option<Loose>,
 }
+
+/// A kind whose definition comes late.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "late.catamaran.dev", version = "v1", kind = "Gadget", namespaced)]
+pub struct GadgetSpec {}
 
 /// Where another widget is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -149,6 +157,10 @@ impl Reconciler for Widgets {
             cx.component("Failing", async { Ok(Progress::Ready) }).await;
         }
         cx.component("Maps", maps(cx)).await;
+        if let Some(kind) = &cx.spec.gadget {
+            cx.event("Gadget", &format!("a {kind} is wanted"));
+            cx.component("Gadget", cx.apply(Gadget::new(kind, GadgetSpec {}))).await;
+        }
         if let Some(name) = &cx.spec.secret {
             let once = SecretOnce::new().random("password", 24).given("user", "admin");
             let secret = cx.secret_once(name, once.rotated_by(cx.spec.rotate.as_deref()));
