@@ -365,7 +365,7 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
     }
 
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.

@@ -56,7 +56,7 @@ impl Running {
         fence: Fence,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
+        let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> =
             watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
@@ -89,6 +89,7 @@ impl Running {
             status_manifest: options.status_manifest,
             events: recorder,
             metrics: metrics.clone(),
+            clock,
         };
         let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
         let dispatch = Arc::new(Dispatch {
