@@ -56,7 +56,7 @@ impl ChartController {
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
                 .ignoring(watch.ignored.clone())
-                .ways(Ways { crds: watch.crds, ..Ways::default() }),
+                .ways(Ways { crds: watch.crds, full_record: watch.full_record, ..Ways::default() }),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
