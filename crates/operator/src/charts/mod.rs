@@ -11,15 +11,17 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod tell;
 mod uninstall;
 mod wishes;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Driver, Ways};
+use catamaran_release::{Definitions, Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -28,8 +30,10 @@ use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::queue::Key;
+use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use tell::Teller;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -44,14 +48,21 @@ pub(crate) struct ChartController {
     render_limits: Budget,
     /// Whether the status shows manifests.
     status_manifest: bool,
+    /// What becomes of the definitions of `crds/`.
+    crds: Definitions,
+    /// Whether `crds/` is left out, as the right is missing.
+    without_crds: AtomicBool,
     memory: Mutex<Memory>,
+    tell: Teller,
 }
 
 impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
-    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         Self {
+            tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
@@ -63,6 +74,8 @@ impl ChartController {
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
+            crds: watch.crds,
+            without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }
     }

@@ -1,14 +1,16 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
-    Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
-    Waiting, Ways, Why,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner,
+    Status, Waiting, Ways, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -17,6 +19,7 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
+use super::tell::Teller;
 use super::wishes::Wishes;
 use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
@@ -49,6 +52,7 @@ pub(super) struct Own<'a> {
     pub key: &'a Key,
     pub api: &'a Api<DynamicObject>,
     pub writes: &'a Writes,
+    pub tell: &'a Teller,
 }
 
 /// What keeps a reconcile from its end.
@@ -61,17 +65,10 @@ pub(super) enum Stop {
     Raced,
 }
 
-impl Work<'_> {
-    /// How what is desired is brought about.
-    fn ways(&self, desired: &Desired<'_>) -> Ways {
-        if desired.release.is_install { self.wishes.install() } else { self.wishes.upgrade() }
-    }
-}
-
 impl ChartController {
     pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
         let Request { key, object, api, writes } = request;
-        let own = Own { key: &key, api: &api, writes: &writes };
+        let own = Own { key: &key, api: &api, writes: &writes, tell: &self.tell };
         let mut resource = DynamicObject::clone(&object);
         let Some(namespace) = resource.namespace() else {
             return Err(Failure::Permanent(
@@ -105,7 +102,9 @@ impl ChartController {
         };
         let (draft, outcome) = match render::values(&resource) {
             Ok(spec) => {
+                let values = self.tell.phase("values");
                 let config = Arc::new(self.overrides.over(spec));
+                drop(values);
                 let resource = resource.clone();
                 let mut work = Work { key: &key, resource, owner, wishes, config, draft };
                 let outcome = self.converge(&mut work).await;
@@ -130,6 +129,7 @@ impl ChartController {
         if !done {
             let applied = self.drive(work).await?;
             report::log(applied.done, &applied.release);
+            self.tell.done(&work.resource, applied.done, &applied.release);
             let (release, notes) = (&applied.release, applied.release.info.notes.as_str());
             let told = report::Deployed { history: &applied.history, release, notes };
             report::deployed(&mut work.draft, &told, self.status_manifest);
@@ -166,8 +166,7 @@ impl ChartController {
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
             // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
-            let defined = self.driver.crds(self.chart.chart()).await;
-            defined.map_err(|error| self.release_failed(&history, error))?;
+            self.define().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
         let draw = self.draw(work.key);
@@ -197,7 +196,30 @@ impl ChartController {
         }
     }
 
+    /// Brings the definitions of `crds/`; who may not does without, and says so once.
+    async fn define(&self) -> Result<(), ReleaseError> {
+        if self.without_crds.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.driver.crds(self.chart.chart()).await {
+            Err(ReleaseError::Definition { source_file, source })
+                if source.kind == FailureKind::Forbidden =>
+            {
+                self.without_crds.store(true, Ordering::Relaxed);
+                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                tracing::warn!(
+                    right,
+                    file = source_file,
+                    "no right to bring the chart's definitions: done without"
+                );
+                Ok(())
+            }
+            defined => defined,
+        }
+    }
+
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+        let _plan = self.tell.phase("plan");
         let history = self.driver.history(&work.owner.namespace, &work.resource.name_any()).await;
         history.map_err(|error| Stop::Stuck {
             stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
@@ -209,6 +231,7 @@ impl ChartController {
     /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
     /// what is not as it shall be.
     async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+        let _apply = self.tell.phase("apply");
         let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
@@ -225,7 +248,8 @@ impl ChartController {
         if history.interrupted().is_none() {
             return self.reapply(history, work).await;
         }
-        let driver = self.knowing(work.key).ways(work.ways(desired));
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
         let resumed = driver.resume(history, desired).await;
         resumed.map_err(|error| self.release_failed(history, error))
     }
@@ -259,9 +283,18 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
-        let driver = self.knowing(work.key).ways(work.ways(desired));
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
         let applied = driver.apply(history, desired).await;
         applied.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// How what is desired is brought about.
+    fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
+        let install = desired.release.is_install;
+        let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
+        let skipped = self.without_crds.load(Ordering::Relaxed);
+        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -283,10 +316,12 @@ impl ChartController {
         if newest != known {
             return Ok(false);
         }
+        let _apply = self.tell.phase("apply");
         let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
+        self.tell.done(&work.resource, applied.done, &applied.release);
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
@@ -299,6 +334,7 @@ impl ChartController {
         facts: &ReleaseFacts,
         draw: Draw,
     ) -> Result<Rendered, Stop> {
+        let _render = self.tell.phase("render");
         self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
@@ -383,9 +419,11 @@ pub(super) async fn conclude(
         }
         Err(Stop::Stuck { stuck, message, transient }) => {
             report::stuck(&mut draft, &stuck, &message);
+            own.tell.stuck(resource, &stuck, &message);
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
         }
     };
+    let _status = own.tell.phase("status");
     match draft.write(own.api, resource).await {
         Ok(Written::Conflict) => Err(Failure::Conflict),
         Ok(Written::Changed(written)) => {

@@ -37,6 +37,9 @@ impl ChartController {
             Ok(found) => {
                 let told = if found { "Uninstalled release" } else { "Release not found" };
                 tracing::info!(release = name, "{told}");
+                if found {
+                    own.tell.uninstalled(resource, &name);
+                }
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await
             }
