@@ -110,7 +110,7 @@ fn records(place: &Place, hand: Hand, flags: &str, is_slim: bool) -> Vec<(String
 }
 
 /// A record with the labels of its Secret, without what is never twice the same.
-fn decoded(secret: &Value, place: &Place, is_slim: bool) -> Value {
+pub fn decoded(secret: &Value, place: &Place, is_slim: bool) -> Value {
     let payload = STANDARD.decode(secret["data"]["release"].as_str().unwrap()).unwrap();
     let packed = STANDARD.decode(payload).unwrap();
     let mut text = String::new();

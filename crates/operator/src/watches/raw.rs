@@ -40,7 +40,7 @@ pub(super) struct RawWatch {
 }
 
 /// All fields of [`RawWatch`].
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "group",
     "version",
     "kind",
@@ -54,6 +54,7 @@ const FIELDS: [&str; 15] = [
     "maxConcurrentReconciles",
     "ignoreDrift",
     "crds",
+    "record",
     "storageNamespace",
     "dryRunOption",
 ];
