@@ -294,7 +294,8 @@ impl ChartController {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
         let skipped = self.without_crds.load(Ordering::Relaxed);
-        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
+        let crds = if skipped { Definitions::Skip } else { self.crds };
+        Ways { crds, full_record: self.full_record, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.

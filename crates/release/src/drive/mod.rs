@@ -38,6 +38,7 @@ use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
+use crate::record::model::full_chart;
 use crate::record::{Release, Status, Store, Stored, codec};
 use crate::{Clock, Error};
 
@@ -246,7 +247,10 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, self.clock.now());
+        let mut goal = Goal::new(history, desired, action, self.clock.now());
+        if goal.create && self.ways.full_record {
+            goal.record.chart = full_chart(desired.chart);
+        }
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
             Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
