@@ -81,7 +81,8 @@ impl Writer {
             }
             _ => self.entry("Apply", &new),
         };
-        put_entries(&mut object, [own].into_iter().chain(others).collect());
+        let own = Some(own).filter(|_| !new.is_empty());
+        put_entries(&mut object, own.into_iter().chain(others).collect());
         Ok(object)
     }
 
@@ -148,7 +149,10 @@ fn same_entry(one: &Value, other: &Value) -> bool {
 
 fn put_entries(object: &mut Value, entries: Vec<Value>) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        metadata.remove("managedFields");
+        if !entries.is_empty() {
+            metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        }
     }
 }
 

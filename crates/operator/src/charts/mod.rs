@@ -9,6 +9,7 @@ mod finalizer;
 pub mod lookup;
 mod memory;
 mod reconcile;
+pub(crate) mod records;
 mod render;
 mod report;
 
@@ -25,9 +26,11 @@ use kube::core::GroupVersionKind;
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
+use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use records::Records;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -38,6 +41,8 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    feeds: Feeds,
+    records: Records,
     overrides: Overrides,
     render_limits: Budget,
     memory: Mutex<Memory>,
@@ -47,12 +52,19 @@ impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+        let records = hub.dependents.records().clone();
+        let wrote = records.clone();
         Self {
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
                 .ignoring(watch.ignored.clone())
-                .ways(Ways { crds: watch.crds, ..Ways::default() }),
+                .ways(Ways { crds: watch.crds, ..Ways::default() })
+                .telling(move |namespace, name, revision, version| {
+                    wrote.wrote(namespace, name, revision, version);
+                }),
+            feeds: hub.dependents.feeds().clone(),
+            records,
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
@@ -70,6 +82,7 @@ impl Controller for ChartController {
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
+        self.records.forget(key);
         std::future::ready(()).boxed()
     }
 }
