@@ -253,7 +253,7 @@ async fn answer(side: &Side, path: &str, draw: &Draw) -> (Value, bool) {
 async fn requests_drawn_from_a_seed_get_the_same_answers() {
     let cluster = cluster().await;
     let mut different = Vec::new();
-    for seed in 1..=4 {
+    for seed in 1..=12 {
         let namespace = cluster.namespace(&format!("model-{seed}")).await.expect("a namespace");
         let (real, model, _) = both(&cluster.client(), &namespace).await;
         let mut dice = Dice(seed);
@@ -449,5 +449,59 @@ async fn an_owner_that_is_deleted_takes_with_it_what_the_real_one_takes() {
     for policy in ["Background", "Foreground", "Orphan"] {
         let (is, shall) = (an_end(&model, policy, ticks).await, an_end(&real, policy, quiet).await);
         assert_eq!(is, shall, "{policy}");
+    }
+}
+
+/// What a namespace that is on its way out still lets happen.
+async fn a_last_day(side: &Side) -> Vec<Value> {
+    let maps = "/api/v1/namespaces/NAMESPACE/configmaps";
+    let (json, apply) = ("application/json", "application/apply-patch+yaml");
+    let mut held = config_map("held", "v");
+    held["metadata"]["finalizers"] = json!(["t.test/held"]);
+    side.ask("POST", maps, json, Some(&held)).await;
+    side.ask("DELETE", "/api/v1/namespaces/NAMESPACE", json, None).await;
+    let held_path = format!("{maps}/held?fieldManager=helm&force=true");
+    let mut told = Vec::new();
+    for (method, path, kind, body) in [
+        ("POST", format!("{maps}?fieldManager=helm"), json, config_map("new", "v")),
+        (
+            "PATCH",
+            format!("{maps}/new?fieldManager=helm&force=true"),
+            apply,
+            config_map("new", "v"),
+        ),
+        ("PATCH", held_path, apply, config_map("held", "w")),
+        (
+            "PATCH",
+            format!("{maps}/held"),
+            "application/merge-patch+json",
+            json!({"data": {"k": "x"}}),
+        ),
+        ("PUT", format!("{maps}/absent"), json, config_map("absent", "v")),
+    ] {
+        let (code, answer) = side.ask(method, &path, kind, Some(&body)).await;
+        let mut told_here = essence(code, answer);
+        // The namespace's controller may have come to it by now, or not.
+        told_here["deleting"] = Value::Null;
+        if let Some(metadata) =
+            told_here.pointer_mut("/answer/metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("deletionGracePeriodSeconds");
+        }
+        told.push(told_here);
+    }
+    let free = json!({ "metadata": { "finalizers": null } });
+    side.ask("PATCH", &format!("{maps}/held"), "application/merge-patch+json", Some(&free)).await;
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_on_its_way_out_refuses_what_the_real_one_refuses() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("model-leaving").await.expect("a namespace");
+    let (real, model, _) = both(&cluster.client(), &namespace).await;
+    let (is, shall) = (a_last_day(&model).await, a_last_day(&real).await);
+    for (is, shall) in is.iter().zip(&shall) {
+        assert_eq!(is, shall);
     }
 }
