@@ -15,7 +15,7 @@ struct Cli {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Cli { options } = Cli::parse();
+    let Cli { options } = Cli::parse_from(catamaran_operator::arguments());
     options.init_logging().map_err(anyhow::Error::msg)?;
     Manager::new("memcached-operator", options)
         .reconciler("MemcachedBackup", MemcachedBackups)

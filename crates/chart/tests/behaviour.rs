@@ -349,6 +349,27 @@ fn a_schema_that_points_elsewhere_is_refused_and_never_fetched() {
 }
 
 #[test]
+fn a_schema_may_name_files_of_its_own_chart() {
+    // As charts of operators do, whose working directory holds `helm-charts`.
+    let folder = Folder::chart("c", "a: 1\n");
+    let parts = json!({"definitions": {"text": {"type": "string"}}});
+    folder.write("v1/parts.json", parts.to_string());
+    let schema = |name: &str| {
+        let reference = format!("file://./helm-charts/{name}/v1/parts.json#/definitions/text");
+        json!({"properties": {"a": {"$ref": reference}}}).to_string()
+    };
+    folder.write("values.schema.json", schema("c"));
+    let error = render(&folder.compile(), &json!({"a": 1})).unwrap_err().to_string();
+    assert!(error.contains("/a"), "it is no text: {error}");
+    render(&folder.compile(), &json!({"a": "x"})).unwrap();
+    for outside in ["other", "c/../../etc"] {
+        folder.write("values.schema.json", schema(outside));
+        let error = render(&folder.compile(), &json!({})).unwrap_err();
+        assert!(matches!(error, RenderError::Unsupported { .. }), "{outside}: {error}");
+    }
+}
+
+#[test]
 fn imported_values_that_contain_themselves_are_an_error() {
     // Helm shares the imported table, lays it under itself, and loops until its memory is gone.
     let folder = Folder::new("imports");

@@ -5,6 +5,7 @@ mod charts;
 mod context;
 mod dependency;
 mod explain;
+mod helm_operator;
 mod lint;
 mod post_renderer;
 mod show;
@@ -17,7 +18,6 @@ use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
 use anyhow::Result;
-use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
@@ -40,11 +40,19 @@ enum Command {
     /// For each entry with `chart:` a resource of its kind becomes a Helm release: its name is the
     /// release's name, its spec the values, its namespace the release's. No Rust project is needed.
     /// Entries with `reconciler:` need a program that registers one (see docs/tutorial.md).
-    #[command(after_help = RUN_EXAMPLES)]
+    ///
+    /// It takes the place of `helm-operator run`: with the flags, files and variables of any project of
+    /// operator-sdk's Helm operator.
+    #[command(after_help = RUN_EXAMPLES, alias = "exec-entrypoint")]
     Run {
         #[command(flatten)]
         options: Options,
+        /// `run helm`, as it was called once: what is no flag changes nothing.
+        #[arg(hide = true)]
+        ignored: Vec<String>,
     },
+    /// Tell the version, in the form of `helm-operator version`
+    Version,
     Install(Box<InstallArgs>),
     Upgrade(Box<UpgradeArgs>),
     Rollback(RollbackArgs),
@@ -75,7 +83,8 @@ A watches.yaml:
 
 fn main() -> Result<ExitCode> {
     match parse().command {
-        Command::Run { options } => run(options),
+        Command::Run { options, .. } => Ok(run(options)),
+        Command::Version => Ok(helm_operator::version()),
         Command::Install(args) => Ok(actions::install(&args)),
         Command::Upgrade(args) => Ok(actions::upgrade(&args)),
         Command::Rollback(args) => Ok(actions::rollback(&args)),
@@ -92,18 +101,28 @@ fn main() -> Result<ExitCode> {
 
 /// Alone in starting a runtime: the other commands would wait for its threads.
 #[tokio::main]
-async fn run(options: Options) -> Result<ExitCode> {
-    options.init_logging().map_err(anyhow::Error::msg)?;
+async fn run(options: Options) -> ExitCode {
+    if let Err(error) = options.init_logging() {
+        eprintln!("Error: {error}");
+        return ExitCode::FAILURE;
+    }
     // As helm-operator had them: projects that move here rely on it.
-    let override_values = options.override_values.or(Some(OverrideTypes::Strings));
-    let options = Options { override_values, ..options };
-    Manager::new("catamaran", options).run().await?;
-    Ok(ExitCode::SUCCESS)
+    let options = options.with_helm_operators_defaults();
+    match Manager::new("catamaran", options).run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a stack trace, which says nothing of a project's mistakes.
+        Err(error) => {
+            eprintln!("Error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.
 fn parse() -> Cli {
-    let asked = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let asked = command()
+        .try_get_matches_from(helm_operator::arguments())
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 

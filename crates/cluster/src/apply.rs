@@ -362,7 +362,14 @@ impl Applier {
             Ok(Err(kube::Error::Api(status))) => {
                 let message =
                     redact::server_message(&target.resource.group, &target.resource.kind, &status);
-                Err(failed(classify(&status), message))
+                let kind = match classify(&status) {
+                    // It is not the one that something should lie in.
+                    FailureKind::NamespaceNotFound if target.namespace.is_none() => {
+                        FailureKind::NotFound
+                    }
+                    kind => kind,
+                };
+                Err(failed(kind, message))
             }
             // Serde's messages quote what they read.
             Ok(Err(kube::Error::SerdeError(_))) => {

@@ -17,6 +17,11 @@ pub(super) fn is_set(resource: &DynamicObject) -> bool {
     resource.finalizers().iter().any(|name| name == FINALIZER || name == LEGACY)
 }
 
+/// Whether the resource stays after ours are gone.
+pub(super) fn has_others(resource: &DynamicObject) -> bool {
+    resource.finalizers().iter().any(|name| name != FINALIZER && name != LEGACY)
+}
+
 /// Adds ours, before anything is made that would have to be removed; returns the resource as it is then.
 pub(super) async fn add(
     api: &Api<DynamicObject>,

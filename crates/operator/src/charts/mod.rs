@@ -12,13 +12,17 @@ mod reconcile;
 pub(crate) mod records;
 mod render;
 mod report;
+mod tell;
+mod uninstall;
+mod wishes;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Driver, Ways};
+use catamaran_release::{Definitions, Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -28,9 +32,11 @@ use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
+use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
 use records::Records;
+use tell::Teller;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -45,16 +51,25 @@ pub(crate) struct ChartController {
     records: Records,
     overrides: Overrides,
     render_limits: Budget,
+    /// Whether the status shows manifests.
+    status_manifest: bool,
+    /// What becomes of the definitions of `crds/`.
+    crds: Definitions,
+    /// Whether `crds/` is left out, as the right is missing.
+    without_crds: AtomicBool,
     memory: Mutex<Memory>,
+    tell: Teller,
 }
 
 impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
-    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
         let records = hub.dependents.records().clone();
         let wrote = records.clone();
+        let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         Self {
+            tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
@@ -70,6 +85,9 @@ impl ChartController {
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
+            status_manifest: hub.status_manifest,
+            crds: watch.crds,
+            without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }
     }

@@ -1,14 +1,16 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
-    Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
-    Waiting, Why,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner,
+    Status, Waiting, Ways, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -17,6 +19,8 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
+use super::tell::Teller;
+use super::wishes::Wishes;
 use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
 use crate::manager::dependents::Dependent;
@@ -40,19 +44,21 @@ struct Work<'a> {
     key: &'a Key,
     resource: DynamicObject,
     owner: Owner,
+    wishes: Wishes,
     config: Arc<Map<String, Value>>,
     draft: Draft,
 }
 
 /// The resource's own side: where it is written.
-struct Own<'a> {
-    key: &'a Key,
-    api: &'a Api<DynamicObject>,
-    writes: &'a Writes,
+pub(super) struct Own<'a> {
+    pub key: &'a Key,
+    pub api: &'a Api<DynamicObject>,
+    pub writes: &'a Writes,
+    pub tell: &'a Teller,
 }
 
 /// What keeps a reconcile from its end.
-enum Stop {
+pub(super) enum Stop {
     /// Say it in the status; `transient` decides whether trying again may help.
     Stuck { stuck: Stuck, message: String, transient: bool },
     /// Say in the status what is waited for, and look again after this time.
@@ -64,35 +70,55 @@ enum Stop {
 impl ChartController {
     pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
         let Request { key, object, api, writes } = request;
-        let own = Own { key: &key, api: &api, writes: &writes };
+        let own = Own { key: &key, api: &api, writes: &writes, tell: &self.tell };
         let mut resource = DynamicObject::clone(&object);
         let Some(namespace) = resource.namespace() else {
             return Err(Failure::Permanent(
                 "a release needs a namespace: its kind must be namespaced".into(),
             ));
         };
-        if resource.metadata.deletion_timestamp.is_some() {
-            return self.uninstall(&own, &resource, &namespace).await;
-        }
+        let leaving = resource.metadata.deletion_timestamp.is_some();
         if !finalizer::is_set(&resource) {
+            if leaving {
+                return Ok(Next::Rest);
+            }
             resource = finalizer::add(&api, &resource).await?;
             writes.note(&key, &resource);
         }
-        let draft = Draft::of(&resource);
+        let wishes = Wishes::of(&resource);
+        let mut draft = Draft::of(&resource);
+        report::pause(&mut draft, &wishes);
+        if wishes.paused {
+            return conclude(&own, &resource, draft, Ok(Next::Rest)).await;
+        }
+        if leaving {
+            return self.uninstall(&own, &resource, &namespace, &wishes).await;
+        }
         let owner = self.owner(&resource, namespace);
+        let period = match wishes.period.clone().transpose() {
+            Ok(period) => period,
+            Err(error) => {
+                let stop = unusable(reasons::RECONCILE_ERROR, format!("reconcile-period: {error}"));
+                return conclude(&own, &resource, draft, Err(stop)).await;
+            }
+        };
         let (draft, outcome) = match render::values(&resource) {
             Ok(spec) => {
+                let values = self.tell.phase("values");
                 let config = Arc::new(self.overrides.over(spec));
-                let mut work = Work { key: &key, resource: resource.clone(), owner, config, draft };
+                drop(values);
+                let resource = resource.clone();
+                let mut work = Work { key: &key, resource, owner, wishes, config, draft };
                 let outcome = self.converge(&mut work).await;
                 (work.draft, outcome)
             }
-            Err(message) => {
-                let stuck = Stuck::Irreconcilable(reasons::ERROR_GETTING_VALUES);
-                (draft, Err(Stop::Stuck { stuck, message, transient: false }))
-            }
+            Err(message) => (draft, Err(unusable(reasons::ERROR_GETTING_VALUES, message))),
         };
-        conclude(&own, &resource, draft, outcome).await
+        let next = conclude(&own, &resource, draft, outcome).await?;
+        Ok(match period {
+            Some(period) => next.within(period),
+            None => next,
+        })
     }
 
     /// Brings the release to what the resource says; free if nothing moved.
@@ -105,8 +131,10 @@ impl ChartController {
         if !done {
             let applied = self.drive(work).await?;
             report::log(applied.done, &applied.release);
-            let notes = &applied.release.info.notes;
-            report::deployed(&mut work.draft, &applied.history, &applied.release, notes);
+            self.tell.done(&work.resource, applied.done, &applied.release);
+            let (release, notes) = (&applied.release, applied.release.info.notes.as_str());
+            let told = report::Deployed { history: &applied.history, release, notes };
+            report::deployed(&mut work.draft, &told, self.status_manifest);
             self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
         }
         let mut findings = self.look(work.key);
@@ -127,8 +155,9 @@ impl ChartController {
         if findings.blind {
             return None; // what no watch tells is found out by applying it all once more
         }
-        let release = remembered.history.deployed()?;
-        report::deployed(&mut work.draft, &remembered.history, release, &remembered.notes);
+        let (history, notes) = (&remembered.history, &*remembered.notes);
+        let told = report::Deployed { history, release: history.deployed()?, notes };
+        report::deployed(&mut work.draft, &told, self.status_manifest);
         Some(findings.drifted)
     }
 
@@ -142,8 +171,7 @@ impl ChartController {
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
             // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
-            let defined = self.driver.crds(self.chart.chart()).await;
-            defined.map_err(|error| self.release_failed(&history, error))?;
+            self.define().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
         let draw = self.draw(work.key);
@@ -173,7 +201,30 @@ impl ChartController {
         }
     }
 
+    /// Brings the definitions of `crds/`; who may not does without, and says so once.
+    async fn define(&self) -> Result<(), ReleaseError> {
+        if self.without_crds.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.driver.crds(self.chart.chart()).await {
+            Err(ReleaseError::Definition { source_file, source })
+                if source.kind == FailureKind::Forbidden =>
+            {
+                self.without_crds.store(true, Ordering::Relaxed);
+                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                tracing::warn!(
+                    right,
+                    file = source_file,
+                    "no right to bring the chart's definitions: done without"
+                );
+                Ok(())
+            }
+            defined => defined,
+        }
+    }
+
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+        let _plan = self.tell.phase("plan");
         let (namespace, name) = (&work.owner.namespace, &work.resource.name_any());
         self.records.follow(&self.feeds, work.key, namespace, name);
         self.records.reading(namespace, name);
@@ -189,6 +240,7 @@ impl ChartController {
     /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
     /// what is not as it shall be.
     async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+        let _apply = self.tell.phase("apply");
         let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
@@ -205,7 +257,9 @@ impl ChartController {
         if history.interrupted().is_none() {
             return self.reapply(history, work).await;
         }
-        let resumed = self.knowing(work.key).resume(history, desired).await;
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
+        let resumed = driver.resume(history, desired).await;
         resumed.map_err(|error| self.release_failed(history, error))
     }
 
@@ -238,8 +292,18 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
-        let applied = self.knowing(work.key).apply(history, desired).await;
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
+        let applied = driver.apply(history, desired).await;
         applied.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// How what is desired is brought about.
+    fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
+        let install = desired.release.is_install;
+        let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
+        let skipped = self.without_crds.load(Ordering::Relaxed);
+        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -261,10 +325,12 @@ impl ChartController {
         if newest != known {
             return Ok(false);
         }
+        let _apply = self.tell.phase("apply");
         let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
+        self.tell.done(&work.resource, applied.done, &applied.release);
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
@@ -277,6 +343,7 @@ impl ChartController {
         facts: &ReleaseFacts,
         draw: Draw,
     ) -> Result<Rendered, Stop> {
+        let _render = self.tell.phase("render");
         self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
@@ -293,7 +360,7 @@ impl ChartController {
         Desired::new(self.chart.chart(), &work.config, rendered, facts).owned_by(&work.owner)
     }
 
-    fn owner(&self, resource: &DynamicObject, namespace: String) -> Owner {
+    pub(super) fn owner(&self, resource: &DynamicObject, namespace: String) -> Owner {
         let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
             api_version: self.gvk.api_version(),
             kind: self.gvk.kind.clone(),
@@ -310,69 +377,8 @@ impl ChartController {
         self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
     }
 
-    async fn uninstall(
-        &self,
-        own: &Own<'_>,
-        resource: &DynamicObject,
-        namespace: &str,
-    ) -> Result<Next, Failure> {
-        if !finalizer::is_set(resource) {
-            return Ok(Next::Rest);
-        }
-        let name = resource.name_any();
-        match self.remove_release(resource, namespace, &name).await {
-            Err(ReleaseError::Waiting(waiting)) => {
-                let stop = self.wait_for(&waiting);
-                conclude(own, resource, Draft::of(resource), Err(stop)).await
-            }
-            Ok(found) => {
-                if found {
-                    tracing::info!(release = name, "Uninstalled release");
-                } else {
-                    tracing::info!(release = name, "Release not found");
-                }
-                self.memory().forget_release(own.key);
-                tracing::info!("Removing finalizer");
-                if let Some(patched) = finalizer::remove(own.api, resource).await? {
-                    own.writes.note(own.key, &patched);
-                }
-                Ok(Next::Rest)
-            }
-            Err(error) => {
-                let transient = true; // as long as the finalizer is there, the resource waits for us
-                let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
-                let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
-                conclude(own, resource, Draft::of(resource), Err(stop)).await
-            }
-        }
-    }
-
-    /// Uninstalls the release if it is this chart's; a release of another chart, which merely has the
-    /// name of this resource, is not ours to remove.
-    async fn remove_release(
-        &self,
-        resource: &DynamicObject,
-        namespace: &str,
-        name: &str,
-    ) -> Result<bool, ReleaseError> {
-        let history = match self.driver.history(namespace, name).await {
-            Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
-            history => history?,
-        };
-        if history.newest().is_some_and(|newest| newest.chart_name() != self.chart.metadata().name)
-        {
-            return Ok(false);
-        }
-        let owner = self.owner(resource, namespace.to_owned());
-        let gone = self.driver.uninstall_owned(namespace, name, Some(&owner)).await?;
-        for error in &gone.failed_hooks {
-            tracing::error!(release = name, error, "Uninstalled although a hook failed");
-        }
-        Ok(gone.found)
-    }
-
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
-    fn wait_for(&self, waiting: &Waiting) -> Stop {
+    pub(super) fn wait_for(&self, waiting: &Waiting) -> Stop {
         let at_most = waiting.at_most.unwrap_or(SOON).max(SOON);
         let after = match waiting.why {
             Why::Pause => at_most,
@@ -411,13 +417,13 @@ impl ChartController {
         if self.records.is_watching() { retry_after } else { retry_after.min(UNHEARD) }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Writes the status, once, and tells the manager what follows.
-async fn conclude(
+pub(super) async fn conclude(
     own: &Own<'_>,
     resource: &DynamicObject,
     mut draft: Draft,
@@ -432,9 +438,11 @@ async fn conclude(
         }
         Err(Stop::Stuck { stuck, message, transient }) => {
             report::stuck(&mut draft, &stuck, &message);
+            own.tell.stuck(resource, &stuck, &message);
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
         }
     };
+    let _status = own.tell.phase("status");
     match draft.write(own.api, resource).await {
         Ok(Written::Conflict) => Err(Failure::Conflict),
         Ok(Written::Changed(written)) => {
@@ -451,6 +459,11 @@ fn tell_drift(applied: &Applied) {
     for object in applied.objects.iter().filter(|object| object.found.is_drift()) {
         tracing::info!(object = %object.id, drift = %object.found, "Repaired drift");
     }
+}
+
+/// The resource cannot be understood as it is.
+fn unusable(reason: &'static str, message: String) -> Stop {
+    Stop::Stuck { stuck: Stuck::Irreconcilable(reason), message, transient: false }
 }
 
 fn irreconcilable(reason: &'static str, error: &ReleaseError) -> Stop {

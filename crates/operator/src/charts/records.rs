@@ -199,9 +199,10 @@ impl Release {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manager::queue::Bound;
 
     fn records() -> (Records, Arc<Queue>, Id) {
-        let queue = Arc::new(Queue::new(&[1]));
+        let queue = Arc::new(Queue::new(&[Bound { running: 1, lent: 0 }], 1));
         let records = Records::new(queue.clone());
         let id = ("ns".to_owned(), "rel".to_owned());
         let object = ObjectKey { namespace: Some("ns".into()), name: "rel".into() };

@@ -1,11 +1,12 @@
 //! What the status of a chart resource says.
 
-use catamaran_cluster::conditions::{Condition, reasons, types};
+use catamaran_cluster::conditions::{Condition, ConditionStatus, reasons, types};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_release::{Done, History, Release};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::memory::NotReady;
+use super::wishes::Wishes;
 use crate::manager::status::Draft;
 
 /// The longest message: NOTES.txt may be long, and a resource is read often.
@@ -23,8 +24,17 @@ pub(super) enum Stuck {
     ReleaseFailed(&'static str),
 }
 
-/// The newest revision is deployed; `notes` is what its NOTES.txt says.
-pub(super) fn deployed(draft: &mut Draft, history: &History, release: &Release, notes: &str) {
+/// What is deployed.
+pub(super) struct Deployed<'a> {
+    pub history: &'a History,
+    pub release: &'a Release,
+    /// What its NOTES.txt says.
+    pub notes: &'a str,
+}
+
+/// The newest revision is deployed; its manifest is shown only if that is asked for.
+pub(super) fn deployed(draft: &mut Draft, told: &Deployed<'_>, manifest: bool) {
+    let Deployed { history, release, notes } = told;
     let (reason, fallback) = if release.version == 1 {
         (reasons::INSTALL_SUCCESSFUL, "release was successfully installed")
     } else {
@@ -33,14 +43,81 @@ pub(super) fn deployed(draft: &mut Draft, history: &History, release: &Release, 
     let message = if notes.trim().is_empty() { fallback } else { notes };
     draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", "the chart is loaded"));
     draft.condition(Condition::new(types::DEPLOYED, true, reason, cut(message)));
-    draft.without(types::RELEASE_FAILED);
-    draft.without(types::IRRECONCILABLE);
-    // No manifest in it, as Go operators have it: it would show the content of Secrets.
-    let mut told = json!({ "name": release.name, "version": release.version });
+    fine(draft, types::RELEASE_FAILED, reason);
+    fine(draft, types::IRRECONCILABLE, reason);
+    // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
+    let mut shown = json!({ "name": release.name, "version": release.version });
     if history.is_hidden_from_helm() {
-        told["record"] = HIDDEN.into();
+        shown["record"] = HIDDEN.into();
     }
-    draft.set("deployedRelease", told);
+    if manifest {
+        shown["manifest"] = release.manifest.as_str().into();
+    }
+    draft.set("deployedRelease", shown);
+    draft.set("history", history.releases().rev().map(|release| entry(release)).collect());
+}
+
+/// A revision as `status.history` tells it.
+fn entry(release: &Release) -> Value {
+    json!({
+        "version": release.version,
+        "status": release.info.status.to_string(),
+        "chart": format!("{}-{}", release.chart_name(), release.chart_version()),
+        "deployed": release.info.last_deployed,
+    })
+}
+
+/// Nothing is wrong in this respect. operator-sdk's operator takes such a condition away, where
+/// helm-operator-plugins says that it is false: each resource keeps the manner that it has.
+fn fine(draft: &mut Draft, type_: &str, reason: &str) {
+    let says_false = |type_| {
+        let found = draft.find(type_);
+        found.is_some_and(|condition| condition.status != ConditionStatus::True)
+    };
+    if says_false(types::RELEASE_FAILED)
+        || says_false(types::IRRECONCILABLE)
+        || draft.find(types::PAUSED).is_some()
+    {
+        draft.condition(Condition::new(type_, false, reason, "nothing is wrong"));
+    } else {
+        draft.without(type_);
+    }
+}
+
+/// Whether nothing is done for the resource, in the manner of helm-operator-plugins. Who never asked
+/// for a pause hears nothing of it.
+pub(super) fn pause(draft: &mut Draft, wishes: &Wishes) {
+    if wishes.paused {
+        let (reason, told) =
+            (reasons::PAUSE_RECONCILE_ANNOTATION_TRUE, "an annotation asks for it");
+        draft.condition(Condition::new(types::PAUSED, true, reason, told));
+        for type_ in [
+            types::INITIALIZED,
+            types::DEPLOYED,
+            types::RELEASE_FAILED,
+            types::IRRECONCILABLE,
+            types::READY,
+        ] {
+            let unknown = ConditionStatus::Unknown;
+            draft.condition(Condition::new(type_, unknown, reason, "nobody looks"));
+        }
+        draft.set("deployedRelease", Value::Null);
+    } else if wishes.pausable || draft.find(types::PAUSED).is_some() {
+        let told = "nothing asks for a pause";
+        draft.condition(Condition::new(types::PAUSED, false, "NotPaused", told));
+    }
+}
+
+/// Said while everything of a release has to be gone before its resource is.
+pub(super) const UNTIL_GONE: &str = "Waiting until all resources are deleted.";
+
+/// The release is uninstalled.
+pub(super) fn uninstalled(draft: &mut Draft, message: &str) {
+    let message = if message.is_empty() { "release was successfully uninstalled" } else { message };
+    let reason = reasons::UNINSTALL_SUCCESSFUL;
+    draft.condition(Condition::new(types::DEPLOYED, false, reason, message));
+    fine(draft, types::RELEASE_FAILED, reason);
+    draft.set("deployedRelease", Value::Null);
 }
 
 /// The release's objects as the watches tell them.

@@ -40,6 +40,19 @@ pub(crate) enum Next {
     Rest,
     /// The same again after this time, even if nothing changes.
     After(Duration),
+    /// The same, whatever the period of the kind: the resource has one of its own.
+    Period(Duration),
+}
+
+impl Next {
+    /// The same, with a period of the resource's own; zero is none.
+    pub fn within(self, period: Duration) -> Self {
+        match self {
+            Self::Rest | Self::Period(_) => Self::Period(period),
+            Self::After(delay) if period.is_zero() => Self::Period(delay),
+            Self::After(delay) => Self::Period(delay.min(period)),
+        }
+    }
 }
 
 /// What follows a reconcile that did not.

@@ -16,7 +16,10 @@ use std::time::Duration;
 use catamaran_chart::{Chart, CompiledChart, Profile};
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_release::Definitions;
+use catamaran_yaml::Numbers;
 use kube::core::{GroupVersionKind, Selector};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use crate::options::duration;
@@ -44,6 +47,8 @@ pub struct Watch {
     pub ignored: Vec<IgnoreRule>,
     /// What becomes of the definitions of the chart's `crds/`.
     pub crds: Definitions,
+    /// Where records lie; `None` is the namespace of each resource.
+    pub storage_namespace: Option<String>,
 }
 
 impl Watch {
@@ -59,6 +64,7 @@ impl Watch {
             overrides: Overrides::default(),
             ignored: Vec::new(),
             crds: Definitions::default(),
+            storage_namespace: None,
         }
     }
 }
@@ -148,9 +154,9 @@ fn parse(
     let mut seen: HashMap<GroupVersionKind, u64> = HashMap::new();
     let mut watches = Vec::new();
     let mut problems = Vec::new();
-    for entry in entries {
-        let line = entry.referenced.line();
-        match loader.entry(entry.value) {
+    for (line, entry) in entries {
+        let read = RawWatch::read(entry).map_err(|error| vec![error]);
+        match read.and_then(|(raw, unknown)| loader.entry(raw, &unknown)) {
             Ok(watch) => match seen.insert(watch.gvk.clone(), line) {
                 Some(first) => problems.push(at(
                     line,
@@ -164,16 +170,33 @@ fn parse(
     if problems.is_empty() { Ok(watches) } else { Err(WatchesError::Entries(problems)) }
 }
 
-fn read_entries(text: &str) -> Result<Vec<Spanned<RawWatch>>, (u64, String)> {
+/// The entries, as Go's YAML library reads them, each with its line.
+fn read_entries(text: &str) -> Result<Vec<(u64, Map<String, Value>)>, (u64, String)> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
-    serde_saphyr::from_str(text).map_err(|error| {
+    let wrong = |line, reason: &str| {
+        (
+            line,
+            format!(
+                "watches must be a list of entries with group, version, kind and chart or reconciler: {reason}"
+            ),
+        )
+    };
+    // Its errors are the better ones, and it knows the lines.
+    let lines: Vec<Spanned<IgnoredAny>> = serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line());
         let reason = error.to_string();
-        let reason = reason.lines().next().unwrap_or("not valid YAML").to_owned();
-        (line, format!("watches must be a list of entries with group, version, kind and chart or reconciler: {reason}"))
-    })
+        wrong(line, reason.lines().next().unwrap_or("not valid YAML"))
+    })?;
+    let entries: Vec<Value> = catamaran_yaml::from_str(text, Numbers::Exact)
+        .map_err(|error| wrong(error.line() as u64, &error.message()))?;
+    let lines = lines.iter().map(|entry| entry.referenced.line());
+    let entry = |(line, entry)| match entry {
+        Value::Object(fields) => Ok((line, fields)),
+        _ => Err(wrong(line, "an entry must be a map")),
+    };
+    lines.zip(entries).map(entry).collect()
 }
 
 /// Group, version and kind in the form `group/version, Kind=kind`, as Go prints them.
@@ -191,7 +214,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     /// Checks one entry; all that is wrong with it, in the order of the fields.
-    fn entry(&mut self, raw: RawWatch) -> Result<Watch, Vec<String>> {
+    fn entry(&mut self, raw: RawWatch, unknown: &[String]) -> Result<Watch, Vec<String>> {
         let mut wrong = Vec::new();
         let gvk = GroupVersionKind {
             group: raw.group.unwrap_or_default(),
@@ -203,28 +226,24 @@ impl Loader<'_> {
                 wrong.push(format!("invalid GVK: {}: {field} must not be empty", describe(&gvk)));
             }
         }
-        for field in raw.unknown.keys() {
-            tracing::warn!(
-                kind = gvk.kind,
-                field,
-                "field of watches.yaml is not known and ignored"
-            );
-        }
+        tell(&gvk, unknown, raw.dry_run_option.as_deref());
         let raw_overrides = raw.override_values.unwrap_or_default();
         let environment = |name: &str| std::env::var(name).ok();
-        let overrides =
-            note(&mut wrong, Overrides::read(&raw_overrides, self.override_types, environment));
+        let types = raw.override_value_types.unwrap_or(self.override_types);
+        let overrides = note(&mut wrong, Overrides::read(&raw_overrides, types, environment));
         let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
         let selector = note(&mut wrong, raw.selector.map(selector).transpose());
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
+        let workers = note(&mut wrong, raw.max_concurrent_reconciles.map(workers).transpose());
         let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
         let ignored = note(&mut wrong, rules);
         let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
-        match (hull, selector, period, overrides, ignored, crds) {
+        match (hull, selector, period, workers, overrides, ignored, crds) {
             (
                 Some(hull),
                 Some(selector),
                 Some(period),
+                Some(max_concurrent_reconciles),
                 Some(overrides),
                 Some(ignored),
                 Some(crds),
@@ -233,11 +252,12 @@ impl Loader<'_> {
                 hull,
                 selector: selector.flatten(),
                 reconcile_period: period.filter(|period| !period.is_zero()),
-                max_concurrent_reconciles: raw.max_concurrent_reconciles,
+                max_concurrent_reconciles,
                 watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
                 overrides,
                 ignored,
                 crds,
+                storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
             }),
             _ => Err(wrong),
         }
@@ -305,6 +325,24 @@ impl Loader<'_> {
 
 fn note<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
     result.map_err(|message| wrong.push(message)).ok()
+}
+
+/// Says what of an entry means nothing here.
+fn tell(gvk: &GroupVersionKind, unknown: &[String], dry_run: Option<&str>) {
+    let kind = gvk.kind.as_str();
+    for field in unknown {
+        tracing::warn!(kind, field, "field of watches.yaml is not known and ignored");
+    }
+    // helm's words; what operator-sdk does with others is to upgrade for real.
+    let known = ["", "none", "false", "true", "client", "server"];
+    if let Some(option) = dry_run.filter(|option| !known.contains(option)) {
+        tracing::warn!(kind, option, "dryRunOption is not known and ignored");
+    }
+}
+
+fn workers(number: i64) -> Result<usize, String> {
+    let number = usize::try_from(number).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "invalid maxConcurrentReconciles: it must be at least 1".to_owned())
 }
 
 fn period(text: &str) -> Result<Duration, String> {

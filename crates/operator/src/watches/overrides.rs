@@ -9,10 +9,12 @@ use std::time::SystemTime;
 use catamaran_chart::render::{fresh_seed, standalone};
 use catamaran_chart::values::{merge, strvals};
 use clap::ValueEnum;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// How a value of `overrideValues` reaches the chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OverrideTypes {
     /// `false` is a boolean, `3` a number: what a project whose main.rs builds the manager expects.
     Typed,
@@ -78,7 +80,9 @@ fn expand(text: &str, environment: &impl Fn(&str) -> Option<String>) -> String {
         let (name, tail) = variable(after);
         match name {
             Some(name) => expanded.push_str(&environment(name).unwrap_or_default()),
-            None => expanded.push('$'),
+            // A dollar that begins nothing stays, one before a brace that does not either is lost.
+            None if tail == after => expanded.push('$'),
+            None => {}
         }
         rest = tail;
     }
@@ -86,13 +90,22 @@ fn expand(text: &str, environment: &impl Fn(&str) -> Option<String>) -> String {
     expanded
 }
 
-/// The name behind a `$`, and what follows it; no name where none can begin.
+/// The name behind a `$`, if one begins there, and what follows it. A digit, and one of a shell's own
+/// marks, are names by themselves.
 fn variable(after: &str) -> (Option<&str>, &str) {
-    if let Some((name, tail)) = after.strip_prefix('{').and_then(|braced| braced.split_once('}')) {
-        return (Some(name), tail);
+    if let Some(braced) = after.strip_prefix('{') {
+        return match braced.split_once('}') {
+            Some(("", tail)) => (None, tail),
+            Some((name, tail)) => (Some(name), tail),
+            None => (None, braced),
+        };
     }
+    let is_mark = |c: char| c.is_ascii_digit() || "*#$@!?-".contains(c);
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let end = after.find(|c| !is_part(c)).unwrap_or(after.len());
+    let end = match after.chars().next() {
+        Some(first) if is_mark(first) => first.len_utf8(),
+        _ => after.find(|c| !is_part(c)).unwrap_or(after.len()),
+    };
     let (name, tail) = after.split_at(end);
     (Some(name).filter(|name| !name.is_empty()), tail)
 }
@@ -129,6 +142,11 @@ mod tests {
             ("pre-${RELATED_IMAGE}-post", "pre-registry/x:1-post"),
             ("$MISSING", ""),
             ("100$", "100$"),
+            ("a $ b $.x", "a $ b $.x"),
+            ("$$RELATED_IMAGE", "RELATED_IMAGE"),
+            ("$1RELATED_IMAGE", "RELATED_IMAGE"),
+            ("${}x${", "x"),
+            ("${RELATED_IMAGE", "RELATED_IMAGE"),
             ("{{ upper \"a\" }}{{ 1 | add 1 }}", "A2"),
         ];
         for (text, expected) in table {

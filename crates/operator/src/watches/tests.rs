@@ -93,10 +93,46 @@ fn every_mistake_is_told_with_its_file_and_line() {
             "- {version: v1, kind: A, chart: chart, reconcilePeriod: often}\n",
             "FILE:1: invalid reconcilePeriod: \"often\" is not a duration such as 30s, 1m0s or 1h30m",
         ),
+        (
+            "- {version: v1, kind: A, chart: chart, maxConcurrentReconciles: 0}\n",
+            "FILE:1: invalid maxConcurrentReconciles: it must be at least 1",
+        ),
+        (
+            "- {version: v1, kind: A, chart: chart, watchDependentResources: maybe}\n",
+            "FILE:1: invalid watchDependentResources: it must be true or false",
+        ),
+        ("- {version: v1, kind: [A], chart: chart}\n", "FILE:1: invalid kind: it must be a text"),
     ];
     for (text, expected) in table {
         assert_eq!(problems(text), [expected], "{text}");
     }
+}
+
+#[test]
+fn every_field_of_both_engines_is_taken() {
+    let text = "\
+- Group: a.io
+  version: 1
+  kind: A
+  chart: chart
+  watchDependentResources: no
+  overrideValues: {a: $NOT_SET_ANYWHERE, b: 3, c: yes}
+  overrideValueTypes: strings
+  selector: {matchLabels: {x: y, b: true, n: 7}, matchExpressions: [{key: k, operator: Exists}]}
+  reconcilePeriod: 1m30s
+  maxConcurrentReconciles: 4
+  dryRunOption: server
+  storageNamespace: records
+  nosuch: {}
+";
+    let (raw, unknown) = RawWatch::read(read_entries(text).unwrap().remove(0).1).unwrap();
+    assert_eq!(unknown, ["nosuch"]);
+    assert_eq!((raw.group.as_deref(), raw.version.as_deref()), (Some("a.io"), Some("1")));
+    assert_eq!(raw.watch_dependent_resources, Some(false));
+    assert_eq!(raw.override_value_types, Some(OverrideTypes::Strings));
+    assert_eq!(raw.max_concurrent_reconciles, Some(4));
+    assert_eq!(raw.storage_namespace.as_deref(), Some("records"));
+    assert_eq!(problems(text), ["a.io/1, Kind=A Chart(demo)"]);
 }
 
 #[test]

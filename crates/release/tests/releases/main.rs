@@ -10,5 +10,6 @@ mod crds;
 mod drift;
 mod hooks;
 mod kill;
+mod logs;
 mod model;
 mod support;

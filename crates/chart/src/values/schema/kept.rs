@@ -64,11 +64,12 @@ impl KeptSchemas {
 
     pub(super) fn of_chart(&self, chart: &Chart, profile: Profile) -> Option<&Compiled> {
         let (schema, kept) = (chart.schema.as_deref()?, self.0.get(&(address(chart), profile))?);
-        Some(kept.get_or_init(|| compile(schema, profile)))
+        Some(kept.get_or_init(|| compile(schema, Some(chart), profile)))
     }
 }
 
-pub(super) fn compile(text: &[u8], profile: Profile) -> Compiled {
+/// Compiles a schema; references may name files of its chart.
+pub(super) fn compile(text: &[u8], chart: Option<&Chart>, profile: Profile) -> Compiled {
     if let Err(refusal) = bounds::check_text(text) {
         return Compiled::Refused(refusal);
     }
@@ -86,7 +87,14 @@ pub(super) fn compile(text: &[u8], profile: Profile) -> Compiled {
     }
     let mut compiler = Compiler::new();
     compiler.set_default_draft(Draft::V2020_12);
-    compiler.use_loader(Box::new(NoRemote(profile)));
+    let files = match chart {
+        Some(chart) => match named(&schema, chart) {
+            Ok(files) => files,
+            Err(refusal) => return Compiled::Refused(refusal),
+        },
+        None => HashMap::new(),
+    };
+    compiler.use_loader(Box::new(NoRemote { profile, files }));
     if let Err(error) = compiler.add_resource(LOCATION, schema.clone()) {
         return Compiled::Faulty(error.to_string());
     }
@@ -132,16 +140,66 @@ fn is_urn(url: &str) -> bool {
     url.starts_with("urn:")
 }
 
-/// Helm would fetch whatever a chart names; we never do. An unknown URN
-/// accepts everything, as in Helm 4.
-struct NoRemote(Profile);
+/// Helm would fetch whatever a chart names; we never do, and take files of the chart alone. An unknown
+/// URN accepts everything, as in Helm 4.
+struct NoRemote {
+    profile: Profile,
+    files: HashMap<String, Value>,
+}
 
 impl UrlLoader for NoRemote {
     fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
-        if is_urn(url) && self.0 == Profile::Helm43 {
+        if let Some(file) = self.files.get(url) {
+            return Ok(file.clone());
+        }
+        if is_urn(url) && self.profile == Profile::Helm43 {
             Ok(Value::Bool(true))
         } else {
             Err("not fetched".into())
         }
     }
+}
+
+/// The files of the chart that its schema names, by the URLs that name them: Helm reads such a URL as a
+/// path, seen from the working directory, and charts of operators name their own files so
+/// (`file://./helm-charts/demo/definitions.json`).
+fn named(schema: &Value, chart: &Chart) -> Result<HashMap<String, Value>, Refusal> {
+    let mut urls = Vec::new();
+    references(schema, &mut urls);
+    let mut files = HashMap::new();
+    for url in urls {
+        let Some(text) = file_of(chart, url) else { continue };
+        bounds::check_text(text)?;
+        let Ok(file) = serde_json::from_slice::<Value>(text) else { continue };
+        bounds::check(&file, &Value::Null)?;
+        files.insert(url.to_owned(), file);
+    }
+    Ok(files)
+}
+
+/// The URLs of files that references lead to, without what they name inside of those.
+fn references<'s>(schema: &'s Value, urls: &mut Vec<&'s str>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| references(item, urls)),
+        Value::Object(object) => {
+            if let Some(Value::String(reference)) = object.get("$ref")
+                && reference.starts_with("file://")
+            {
+                let url = reference.split_once('#').map_or(reference.as_str(), |(url, _)| url);
+                if !urls.contains(&url) {
+                    urls.push(url);
+                }
+            }
+            object.values().for_each(|value| references(value, urls));
+        }
+        _ => {}
+    }
+}
+
+/// The chart's file that a URL names, if it leads through a folder called like the chart.
+fn file_of<'c>(chart: &'c Chart, url: &str) -> Option<&'c [u8]> {
+    let path = url.strip_prefix("file://")?;
+    let folder = format!("/{}/", chart.name());
+    let (_, name) = path.rsplit_once(&folder)?;
+    chart.files.iter().find(|file| file.name == name).map(|file| &*file.data)
 }

@@ -60,7 +60,7 @@ pub(crate) fn check_against(
     file: &str,
     profile: Profile,
 ) -> Result<Result<(), String>, RenderError> {
-    check(&kept::compile(schema, profile), values, file, profile)
+    check(&kept::compile(schema, None, profile), values, file, profile)
 }
 
 /// `Err` inside is a fault of the values, or of the schema.

@@ -1,0 +1,106 @@
+//! The end of a resource: its release goes first, then the finalizer.
+
+use catamaran_cluster::conditions::reasons;
+use catamaran_release::{Driver, Error as ReleaseError};
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+
+use super::reconcile::{Own, Stop, conclude};
+use super::report::{self, Stuck};
+use super::wishes::Wishes;
+use super::{ChartController, finalizer};
+use crate::manager::controller::{Failure, Next};
+use crate::manager::status::{Draft, Written};
+
+impl ChartController {
+    /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
+    pub(super) async fn uninstall(
+        &self,
+        own: &Own<'_>,
+        resource: &DynamicObject,
+        namespace: &str,
+        wishes: &Wishes,
+    ) -> Result<Next, Failure> {
+        let name = resource.name_any();
+        let mut draft = Draft::of(resource);
+        let driver = self.driver.clone().ways(wishes.uninstall());
+        match self.remove_release(&driver, resource, namespace, &name).await {
+            Err(ReleaseError::Waiting(waiting)) => {
+                if wishes.waits_for_end() {
+                    tracing::info!(release = name, "Uninstall wait");
+                    tracing::info!("Waiting until all resources are deleted");
+                    report::uninstalled(&mut draft, report::UNTIL_GONE);
+                }
+                let stop = self.wait_for(&waiting);
+                conclude(own, resource, draft, Err(stop)).await
+            }
+            Ok(found) => {
+                let told = if found { "Uninstalled release" } else { "Release not found" };
+                tracing::info!(release = name, "{told}");
+                if found {
+                    own.tell.uninstalled(resource, &name);
+                }
+                self.memory().forget_release(own.key);
+                self.let_go(own, resource, draft).await
+            }
+            Err(error) => {
+                let transient = true; // as long as the finalizer is there, the resource waits for us
+                let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
+                let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
+                conclude(own, resource, draft, Err(stop)).await
+            }
+        }
+    }
+
+    /// Removes the finalizer; says in the status that the release is gone, if somebody will see it.
+    async fn let_go(
+        &self,
+        own: &Own<'_>,
+        resource: &DynamicObject,
+        mut draft: Draft,
+    ) -> Result<Next, Failure> {
+        let mut resource = resource.clone();
+        if finalizer::has_others(&resource) {
+            report::uninstalled(&mut draft, "");
+            match draft.write(own.api, &resource).await {
+                Ok(Written::Conflict) => return Err(Failure::Conflict),
+                Ok(Written::Changed(written)) => resource = *written,
+                Ok(Written::Unchanged | Written::Gone) => {}
+                Err(error) => {
+                    let told = format!("cannot write the status: {error}");
+                    return Err(Failure::Transient(told));
+                }
+            }
+        }
+        tracing::info!("Removing finalizer");
+        if let Some(patched) = finalizer::remove(own.api, &resource).await? {
+            own.writes.note(own.key, &patched);
+        }
+        Ok(Next::Rest)
+    }
+
+    /// Uninstalls the release if it is this chart's; a release of another chart, which merely has the
+    /// name of this resource, is not ours to remove.
+    async fn remove_release(
+        &self,
+        driver: &Driver,
+        resource: &DynamicObject,
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool, ReleaseError> {
+        let history = match driver.history(namespace, name).await {
+            Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
+            history => history?,
+        };
+        if history.newest().is_some_and(|newest| newest.chart_name() != self.chart.metadata().name)
+        {
+            return Ok(false);
+        }
+        let owner = self.owner(resource, namespace.to_owned());
+        let gone = driver.uninstall_owned(namespace, name, Some(&owner)).await?;
+        for error in &gone.failed_hooks {
+            tracing::error!(release = name, error, "Uninstalled although a hook failed");
+        }
+        Ok(gone.found)
+    }
+}

@@ -1,0 +1,175 @@
+//! What the annotations of a resource ask for: those of operator-sdk's Helm operator and those of
+//! helm-operator-plugins together.
+
+use std::time::Duration;
+
+use catamaran_release::{Force, Wait, Ways};
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+
+use crate::options::duration;
+
+/// What all annotations begin with, and what they began with before operator-sdk 1.0.
+const PREFIXES: [&str; 2] = ["helm.sdk.operatorframework.io/", "helm.operator-sdk/"];
+/// Pauses a resource. Neither engine has such an annotation by default; helm-operator-plugins leaves
+/// its name to the program.
+const PAUSE: &str = "pause-reconcile";
+
+/// What a resource's annotations ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an annotation of its own")]
+pub(super) struct Wishes {
+    /// Nothing is done for it.
+    pub paused: bool,
+    /// Whether the annotation is there, whatever it says.
+    pub pausable: bool,
+    upgrade_force: bool,
+    uninstall_wait: bool,
+    /// How often it is looked at though nothing moved, instead of what its kind's watch says.
+    pub period: Option<Result<Duration, String>>,
+    install: Action,
+    upgrade: Action,
+    uninstall: Action,
+}
+
+/// What is asked for one action.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Action {
+    no_hooks: bool,
+    description: Option<String>,
+}
+
+impl Wishes {
+    pub fn of(resource: &DynamicObject) -> Self {
+        let annotations = resource.annotations();
+        let find = |name: &str| {
+            PREFIXES.iter().find_map(|prefix| annotations.get(&format!("{prefix}{name}")))
+        };
+        let truth = |name: &str| {
+            let text = find(name)?;
+            let told = crate::options::boolean(text).ok();
+            if told.is_none() {
+                tracing::warn!(
+                    annotation = name,
+                    value = text,
+                    "annotation is no boolean: taken as false"
+                );
+            }
+            told
+        };
+        let action = |name: &str| Action {
+            no_hooks: truth(&format!("{name}-disable-hooks")).unwrap_or(false),
+            description: find(&format!("{name}-description")).cloned(),
+        };
+        Self {
+            paused: truth(PAUSE).unwrap_or(false),
+            pausable: find(PAUSE).is_some(),
+            upgrade_force: truth("upgrade-force").unwrap_or(false),
+            uninstall_wait: truth("uninstall-wait").unwrap_or(false),
+            period: find("reconcile-period").map(|text| duration(text)),
+            install: action("install"),
+            upgrade: action("upgrade"),
+            uninstall: action("uninstall"),
+        }
+    }
+
+    /// How a release is installed.
+    pub fn install(&self) -> Ways {
+        self.install.ways()
+    }
+
+    /// How it is upgraded.
+    pub fn upgrade(&self) -> Ways {
+        let force = if self.upgrade_force { Force::Replace } else { Force::No };
+        Ways { force, ..self.upgrade.ways() }
+    }
+
+    /// How it is uninstalled.
+    pub fn uninstall(&self) -> Ways {
+        let wait = if self.uninstall_wait { Wait::Objects } else { Wait::No };
+        Ways { wait, ..self.uninstall.ways() }
+    }
+
+    /// Whether the resource stays until everything of its release is gone.
+    pub fn waits_for_end(&self) -> bool {
+        self.uninstall_wait
+    }
+}
+
+impl Action {
+    fn ways(&self) -> Ways {
+        Ways {
+            no_hooks: self.no_hooks,
+            description: self.description.clone().filter(|text| !text.is_empty()),
+            ..Ways::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn wishes(annotations: &Value) -> Wishes {
+        let resource = json!({
+            "apiVersion": "g.io/v1", "kind": "A",
+            "metadata": { "name": "a", "annotations": annotations },
+        });
+        Wishes::of(&serde_json::from_value(resource).unwrap())
+    }
+
+    #[test]
+    fn booleans_are_gos_and_all_else_is_false() {
+        let table = [
+            ("true", true),
+            ("1", true),
+            ("T", true),
+            ("True", true),
+            ("0", false),
+            ("yes", false),
+            ("", false),
+        ];
+        for (text, expected) in table {
+            for prefix in PREFIXES {
+                let found = wishes(&json!({ format!("{prefix}upgrade-force"): text }));
+                assert_eq!(found.upgrade().force == Force::Replace, expected, "{prefix}: {text}");
+                assert_eq!(found.install().force, Force::No, "an upgrade's alone");
+            }
+        }
+        assert_eq!(wishes(&json!({})), Wishes::default());
+    }
+
+    #[test]
+    fn each_action_has_its_own_hooks_and_description() {
+        let found = wishes(&json!({
+            "helm.sdk.operatorframework.io/install-disable-hooks": "true",
+            "helm.sdk.operatorframework.io/upgrade-description": "as asked",
+            "helm.sdk.operatorframework.io/uninstall-disable-hooks": "nonsense",
+            "helm.sdk.operatorframework.io/uninstall-wait": "t",
+        }));
+        assert!(found.install().no_hooks && found.install().description.is_none());
+        assert!(!found.upgrade().no_hooks);
+        assert_eq!(found.upgrade().description.as_deref(), Some("as asked"));
+        assert!(!found.uninstall().no_hooks && found.uninstall().wait == Wait::Objects);
+    }
+
+    #[test]
+    fn a_period_is_gos_or_an_error() {
+        let period = |text: &str| {
+            wishes(&json!({ "helm.sdk.operatorframework.io/reconcile-period": text })).period
+        };
+        assert_eq!(period("1m30s"), Some(Ok(Duration::from_secs(90))));
+        assert!(period("soon").unwrap().is_err());
+        assert_eq!(wishes(&json!({})).period, None);
+    }
+
+    #[test]
+    fn a_pause_is_told_from_one_that_is_over() {
+        let paused = |text: &str| {
+            let found = wishes(&json!({ "helm.sdk.operatorframework.io/pause-reconcile": text }));
+            (found.paused, found.pausable)
+        };
+        assert_eq!([paused("true"), paused("false")], [(true, true), (false, true)]);
+    }
+}
