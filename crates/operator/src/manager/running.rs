@@ -90,7 +90,6 @@ impl Running {
             clock,
             events: recorder,
             metrics: metrics.clone(),
-            clock,
         };
         let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
         let dispatch = Arc::new(Dispatch {
