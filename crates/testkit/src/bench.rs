@@ -74,6 +74,7 @@ impl Bench {
             ("--kubeconfig", kubeconfig.as_str()),
             ("--watch-namespace", self.namespace.name()),
             ("--health-probe-bind-address", "0"),
+            ("--metrics-bind-address", "0"),
         ]
         .into_iter()
         .flat_map(|(flag, value)| [flag.to_owned(), value.to_owned()])

@@ -9,10 +9,11 @@ use std::time::Duration;
 use catamaran_testkit::{Bench, becomes, eventually, vanishes};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, CustomResourceExt, Resource, ResourceExt};
 use serde_json::{Value, json};
-use widget::{OPERATOR, Widget, Widgets, condition, definitions};
+use widget::{Gadget, OPERATOR, Widget, Widgets, condition, definitions};
 
 struct Test {
     bench: Bench,
@@ -248,6 +249,30 @@ async fn secrets_are_made_once_completed_and_rotated_on_request() {
     // Deleted by hand: there again.
     secrets.delete("keys", &DeleteParams::default()).await.unwrap();
     becomes(&secrets, "keys", "there again", whole).await;
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_there_is_waited_for_and_events_tell() {
+    let test = Test::new("late").await;
+    let _operator = test.operator();
+    test.create("w", json!({ "gadget": "g" })).await;
+    test.says("w", "Gadget", "KindNotInstalled").await;
+    let _late = Bench::new("late", &[Gadget::crd()]).await;
+    test.says("w", "Gadget", "Ready").await;
+    eventually("the event is told", async || {
+        match test.bench.kubectl(&[
+            "get",
+            "events.v1.events.k8s.io",
+            "-o",
+            "jsonpath={.items[*].note}",
+        ]) {
+            told if told.contains("a g is wanted") => Ok(()),
+            told => Err(told),
+        }
+    })
+    .await;
+    let crds: Api<CustomResourceDefinition> = Api::all(test.bench.client());
+    crds.delete(&Gadget::crd().name_any(), &DeleteParams::default()).await.unwrap();
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ impl Manager {
     /// # Errors
     /// [`ManagerError`]: what keeps it from starting.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
-        self.run_by(Signals::Token(Some(stop))).await
+        self.run_by(Signals::of(stop)).await
     }
 
     async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {

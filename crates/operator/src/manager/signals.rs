@@ -1,28 +1,28 @@
-//! What ends a manager.
+//! What ends a manager, and ends it at once if it comes again.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// What ends a manager, and ends it at once if it comes again.
+/// Listens from when it is made.
 pub(super) enum Signals {
-    /// SIGTERM and SIGINT.
-    Process {
-        /// SIGTERM.
-        terminate: Signal,
-        /// SIGINT.
-        interrupt: Signal,
-    },
-    /// The program that it is a part of; comes once.
-    Token(Option<CancellationToken>),
+    /// SIGTERM and SIGINT, one after the other.
+    Process { terminate: tokio::signal::unix::Signal, interrupt: tokio::signal::unix::Signal },
+    /// The word of the program that the manager is a part of; comes once.
+    Program(Option<CancellationToken>),
 }
 
 impl Signals {
     /// Takes the signals over from the system, which would end the process.
     pub fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self::Process {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
+    }
+
+    /// Leaves the system's alone.
+    pub fn of(stop: CancellationToken) -> Self {
+        Self::Program(Some(stop))
     }
 
     /// The next one.
@@ -32,7 +32,7 @@ impl Signals {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             },
-            Self::Token(stop) => {
+            Self::Program(stop) => {
                 match stop {
                     Some(stop) => stop.cancelled().await,
                     None => std::future::pending().await,

@@ -24,6 +24,7 @@ use super::references::Reference;
 use super::watches::Kind;
 use super::{Action, Error, Managed, Progress, Status, elsewhere, finalizer, gvk};
 use crate::manager::dependents::{PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
+use crate::manager::events::Severity;
 use crate::manager::queue::Key;
 use crate::manager::status::Draft;
 use crate::manager::writes::Writes;
@@ -35,7 +36,7 @@ pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub struct Cx<'a, K: Managed> {
     object: K,
     key: &'a Key,
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     writes: &'a Writes,
     /// The number of this reconcile, by which older references are told from those of today.
     epoch: u64,
@@ -92,7 +93,7 @@ impl<'a, K: Managed> Cx<'a, K> {
     pub(super) fn new(
         (object, live): (K, Arc<DynamicObject>),
         key: &'a Key,
-        shared: &'a Shared,
+        shared: &'a Arc<Shared>,
         writes: &'a Writes,
         epoch: u64,
     ) -> Self {
@@ -207,7 +208,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         mut object: Value,
         recreate: bool,
     ) -> Result<Progress, Error> {
-        let mapping = self.shared.mapper.resolve(gvk).await?;
+        let mapping = self.shared.resolve(gvk, self.key).await?;
         let own = &self.key.object.namespace;
         let namespace = namespace.or_else(|| own.clone()).filter(|_| mapping.namespaced);
         let uid = self.object.uid().unwrap_or_default();
@@ -252,7 +253,7 @@ impl<'a, K: Managed> Cx<'a, K> {
             return Ok(Progress::pending("NotAllApplied", "nothing is pruned while others fail"));
         }
         let gvk = gvk::<C>();
-        let mapping = self.shared.mapper.resolve(&gvk).await?;
+        let mapping = self.shared.resolve(&gvk, self.key).await?;
         let of = (&gvk, &mapping.resource);
         let (children, applier) = (&self.shared.children, &self.shared.applier);
         let mut ending = 0;
@@ -334,6 +335,22 @@ impl<'a, K: Managed> Cx<'a, K> {
         work.components.push(Component { name, outcome });
     }
 
+    /// Tells what happened in an event, for `kubectl describe`: a CamelCase word and a sentence. It is
+    /// written by and by, and must not hold a secret.
+    pub fn event(&self, reason: &str, note: &str) {
+        self.tell(Severity::Normal, reason, note);
+    }
+
+    /// The same for what somebody should have a look at.
+    pub fn warn(&self, reason: &str, note: &str) {
+        self.tell(Severity::Warning, reason, note);
+    }
+
+    fn tell(&self, severity: Severity, reason: &str, note: &str) {
+        let (live, words) = (self.live(), (reason, "Reconcile"));
+        self.shared.events.about(&gvk::<K>(), &live, severity, words, note);
+    }
+
     /// The kind's own status fields, as they will be written.
     pub fn fields(&self) -> K::Fields {
         let before =
@@ -404,7 +421,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         self.key
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         self.shared
     }
 

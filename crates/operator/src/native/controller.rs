@@ -2,20 +2,18 @@
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::conditions::{Condition, types};
-use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::mapper::{Mapper, Mapping};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Client, Resource};
 use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::children::Children;
 use super::clock::Clock;
@@ -27,6 +25,7 @@ use super::{Action, Error, Progress, Reconciler, Watches, elsewhere, finalizer, 
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::{Dependent, Dependents};
+use crate::manager::events::Recorder;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::{Key, Urgency};
 use crate::manager::status::Written;
@@ -34,7 +33,7 @@ use crate::manager::status::Written;
 /// Carries one [`Reconciler`].
 pub(crate) struct NativeController<R> {
     reconciler: R,
-    shared: Shared,
+    shared: Arc<Shared>,
     /// The caches of what the reconciler declares.
     caches: Vec<Arc<Cache<Dependent>>>,
     /// Set once they have been filled.
@@ -46,6 +45,9 @@ pub(crate) struct NativeController<R> {
 /// for missing.
 const FILLING: Duration = Duration::from_secs(10);
 
+/// How long news of missing kinds is waited for before they are asked for again.
+const LISTENING: Duration = Duration::from_mins(1);
+
 /// What all reconciles of a kind share.
 pub(super) struct Shared {
     pub client: Client,
@@ -54,6 +56,7 @@ pub(super) struct Shared {
     /// The operator's name: field manager, and the label of what it owns.
     pub operator: String,
     pub clock: Clock,
+    pub events: Recorder,
     pub children: Children,
     pub references: References,
     pub related: Vec<(GroupVersionKind, Arc<Cache<Dependent>>)>,
@@ -62,8 +65,8 @@ pub(super) struct Shared {
     stored: Vec<StoredKind>,
     dependents: Arc<Dependents>,
     epochs: AtomicU64,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    /// Who waits for news of which API group.
+    awaited: Mutex<HashSet<(Key, String)>>,
 }
 
 /// The objects of one kind, by their type and without.
@@ -111,6 +114,7 @@ impl Shared {
             applier: Applier::new(hub.client.clone(), &hub.operator),
             operator: hub.operator.clone(),
             clock: hub.clock.clone(),
+            events: hub.events.clone(),
             children: Children::default(),
             references,
             related,
@@ -118,8 +122,7 @@ impl Shared {
             stored: stored.collect(),
             dependents: hub.dependents.clone(),
             epochs: AtomicU64::new(1),
-            stop: feeds.stop.clone(),
-            tasks: feeds.tasks.clone(),
+            awaited: Mutex::default(),
         }
     }
 
@@ -193,6 +196,50 @@ impl Shared {
         Some(&of_type.objects)
     }
 
+    /// Which resource serves a kind. Where none does the resource waits, and is woken when a definition
+    /// of the kind's group comes.
+    pub async fn resolve(
+        self: &Arc<Self>,
+        gvk: &GroupVersionKind,
+        key: &Key,
+    ) -> Result<Mapping, Error> {
+        match self.mapper.resolve(gvk).await {
+            Err(error) if error.is_no_match() => {
+                self.await_group(&gvk.group, key);
+                // A definition that came since then has been told to nobody.
+                self.mapper.resolve(gvk).await.map_err(|error| match error.is_no_match() {
+                    true => Error::waiting("KindNotInstalled", error.to_string()),
+                    false => error.into(),
+                })
+            }
+            mapping => Ok(mapping?),
+        }
+    }
+
+    fn await_group(self: &Arc<Self>, group: &str, key: &Key) {
+        let awaited = (key.clone(), group.to_owned());
+        if !self.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(awaited.clone()) {
+            return;
+        }
+        let (feeds, queue, _) = self.dependents.parts();
+        let mut news = feeds.definitions.of_group(group);
+        feeds.definitions.follow(feeds);
+        let (this, queue) = (self.clone(), queue.clone());
+        self.spawn(async move {
+            // Without the right to watch definitions there is no news: then once a minute.
+            let _ = tokio::time::timeout(LISTENING, news.next()).await;
+            this.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&awaited);
+            let why = format!("kinds of {} may have come", awaited.1);
+            queue.add(awaited.0, Urgency::Live, &why);
+        });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let (feeds, ..) = self.dependents.parts();
+        let stop = feeds.stop.clone();
+        feeds.tasks.spawn(async move { stop.run_until_cancelled(task).await });
+    }
+
     fn forget(&self, key: &Key) {
         self.references.forget(key);
         self.stored.iter().for_each(|stored| stored.objects.forget(key));
@@ -208,12 +255,11 @@ impl Shared {
         let waits = requeue.and_then(|after| self.clock.sleep(after));
         let by_queue = requeue.filter(|_| waits.is_none());
         if let Some(waits) = waits {
-            let (queue, key, stop) =
-                (self.dependents.parts().1.clone(), key.clone(), self.stop.clone());
-            self.tasks.spawn(async move {
-                if stop.run_until_cancelled(waits).await.is_some() {
-                    queue.add(key, Urgency::Live, "asked to look again");
-                }
+            let (_, queue, _) = self.dependents.parts();
+            let (queue, key) = (queue.clone(), key.clone());
+            self.spawn(async move {
+                waits.await;
+                queue.add(key, Urgency::Live, "asked to look again");
             });
         }
         match again.into_iter().chain(by_queue).min() {
@@ -232,7 +278,7 @@ impl<R: Reconciler> NativeController<R> {
         let kind = kinds.id(&gvk::<R::Object>()).unwrap_or_default();
         watches.wakes.iter().for_each(|wake| wake.connect(queue, kind));
         let period = watches.period;
-        let shared = Shared::new(hub, watches, kind);
+        let shared = Arc::new(Shared::new(hub, watches, kind));
         let mut caches: Vec<_> = shared.related.iter().map(|(_, cache)| cache.clone()).collect();
         for (gvk, places) in &shared.owned {
             if !shared.stored.iter().any(|stored| stored.owned && stored.gvk == *gvk) {

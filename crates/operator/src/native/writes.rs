@@ -116,7 +116,7 @@ impl<K: Managed> Cx<'_, K> {
         namespace: Option<String>,
         name: String,
     ) -> Result<Target, Error> {
-        let mapping = self.shared().mapper.resolve(&gvk::<C>()).await?;
+        let mapping = self.shared().resolve(&gvk::<C>(), self.key()).await?;
         let namespace = namespace.filter(|_| mapping.namespaced);
         Ok(Target { resource: mapping.resource, namespace, name })
     }

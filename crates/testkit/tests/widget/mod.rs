@@ -29,28 +29,45 @@ pub type WidgetStatus = Status<WidgetFields>;
     namespaced,
     status = "WidgetStatus"
 )]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct WidgetSpec {
     /// ConfigMaps in its namespace.
+    #[serde(default)]
     pub maps: Vec<String>,
     /// Whether a component fails.
+    #[serde(default)]
     pub fail: bool,
     /// Whether cleanup waits.
+    #[serde(default)]
     pub hold: bool,
     /// The namespace of a ConfigMap elsewhere.
+    #[serde(default)]
     pub elsewhere: Option<String>,
     /// A ClusterRole.
+    #[serde(default)]
     pub role: Option<String>,
     /// Another widget.
+    #[serde(default)]
     pub refers: Option<Refers>,
+    /// An object of a kind that is not there yet.
+    #[serde(default)]
+    pub gadget: Option<String>,
     /// A Secret.
+    #[serde(default)]
     pub secret: Option<String>,
     /// By what the Secret is rotated.
+    #[serde(default)]
     pub rotate: Option<String>,
     /// Anything, says the schema.
     #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[serde(default)]
     pub loose: Option<Loose>,
 }
+
+/// A kind whose definition comes late.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "late.catamaran.dev", version = "v1", kind = "Gadget", namespaced)]
+pub struct GadgetSpec {}
 
 /// Where another widget is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -140,6 +157,10 @@ impl Reconciler for Widgets {
             cx.component("Failing", async { Ok(Progress::Ready) }).await;
         }
         cx.component("Maps", maps(cx)).await;
+        if let Some(kind) = &cx.spec.gadget {
+            cx.event("Gadget", &format!("a {kind} is wanted"));
+            cx.component("Gadget", cx.apply(Gadget::new(kind, GadgetSpec {}))).await;
+        }
         if let Some(name) = &cx.spec.secret {
             let once = SecretOnce::new().random("password", 24).given("user", "admin");
             let secret = cx.secret_once(name, once.rotated_by(cx.spec.rotate.as_deref()));
