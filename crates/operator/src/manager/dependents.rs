@@ -10,6 +10,7 @@ use kube::core::GroupVersionKind;
 
 use super::feeds::{Cache, Feeds, Subject};
 use super::queue::{Key, KindId, Queue, Urgency};
+use crate::charts::records::Records;
 
 /// Annotation of an object that cannot have an owner reference: `namespace/name` of its resource, as
 /// operator-lib writes it.
@@ -78,12 +79,24 @@ pub struct Dependents {
     queue: Arc<Queue>,
     kinds: Arc<KindIndex>,
     watched: Mutex<HashMap<Watched, Arc<Cache<Dependent>>>>,
+    records: Records,
 }
 
 impl Dependents {
     /// Nothing is watched until somebody asks.
     pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
-        Self { feeds, queue, kinds, watched: Mutex::default() }
+        let records = Records::new(queue.clone());
+        Self { feeds, queue, kinds, watched: Mutex::default(), records }
+    }
+
+    /// The one watch on the records of all releases.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// What starts watches.
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
     }
 
     /// What watches of another form are started with.

@@ -87,9 +87,9 @@ impl Running {
             dependents,
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            clock,
             events: recorder,
             metrics: metrics.clone(),
-            clock,
         };
         let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
         let dispatch = Arc::new(Dispatch {
@@ -228,6 +228,7 @@ fn kinds(
         let metrics = hub.metrics.kind(&name);
         let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+        let is_native = matches!(watch.hull, Hull::Reconciler(_));
         kinds.push(Kind {
             cache: feeds.follow(primary(&watch), |object| object, enqueue(queue, id)),
             period: watch.reconcile_period.or(period),
@@ -236,6 +237,7 @@ fn kinds(
             metrics,
             name,
             pace: Pace::default(),
+            events: is_native.then(|| hub.events.clone()),
         });
     }
     kinds
