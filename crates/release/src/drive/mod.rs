@@ -39,6 +39,7 @@ use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
 use crate::record::model::full_chart;
+use crate::record::store::Teller;
 use crate::record::{Release, Status, Store, Stored, codec};
 use crate::{Clock, Error};
 
@@ -136,6 +137,17 @@ impl Driver {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.store = self.store.clock(clock.clone());
         self.clock = clock;
+        self
+    }
+
+    /// Tells of every record that is written or, then without a version, deleted: the release's namespace
+    /// and name, the revision, the record's resourceVersion.
+    #[must_use]
+    pub fn telling(
+        mut self,
+        tell: impl Fn(&str, &str, u32, Option<&str>) + Send + Sync + 'static,
+    ) -> Self {
+        self.store = self.store.telling(Teller::new(tell));
         self
     }
 
