@@ -9,6 +9,7 @@ mod finalizer;
 pub mod lookup;
 mod memory;
 mod reconcile;
+pub(crate) mod records;
 mod render;
 mod report;
 mod tell;
@@ -29,10 +30,12 @@ use kube::core::GroupVersionKind;
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
+use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use records::Records;
 use tell::Teller;
 
 /// Carries one chart kind.
@@ -44,12 +47,16 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    feeds: Feeds,
+    records: Records,
     overrides: Overrides,
     render_limits: Budget,
     /// Whether the status shows manifests.
     status_manifest: bool,
     /// What becomes of the definitions of `crds/`.
     crds: Definitions,
+    /// Whether records hold the whole chart.
+    full_record: bool,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
@@ -60,6 +67,8 @@ impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let records = hub.dependents.records().clone();
+        let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         Self {
             tell: Teller { gvk, events, metrics },
@@ -67,7 +76,12 @@ impl ChartController {
             chart,
             driver: Driver::new(hub.client.clone(), hub.mapper.clone())
                 .ignoring(watch.ignored.clone())
-                .ways(Ways { crds: watch.crds, ..Ways::default() }),
+                .ways(Ways { crds: watch.crds, ..Ways::default() })
+                .telling(move |namespace, name, revision, version| {
+                    wrote.wrote(namespace, name, revision, version);
+                }),
+            feeds: hub.dependents.feeds().clone(),
+            records,
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
@@ -75,6 +89,7 @@ impl ChartController {
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
             crds: watch.crds,
+            full_record: watch.full_record,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }
@@ -88,6 +103,7 @@ impl Controller for ChartController {
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
+        self.records.forget(key);
         std::future::ready(()).boxed()
     }
 }

@@ -33,6 +33,8 @@ use crate::manager::writes::Writes;
 const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
 const SOON: Duration = Duration::from_secs(1);
+/// How often a helm command that is at work is looked for where no watch tells of its end.
+const UNHEARD: Duration = Duration::from_secs(10);
 /// How often a release is applied again whose objects no watch tells of, while it is not ready; after
 /// that the reconcile period decides.
 const BLIND: Duration = Duration::from_secs(15);
@@ -144,6 +146,9 @@ impl ChartController {
 
     /// The objects that drifted, if the release is remembered and its inputs did not move.
     fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
+        if self.records.is_stale(&work.owner.namespace, &work.resource.name_any()) {
+            return None;
+        }
         let mut memory = self.memory();
         let remembered = memory.get_mut(work.key).filter(|known| known.is_about(&work.resource))?;
         let findings = remembered.look(Instant::now());
@@ -179,7 +184,7 @@ impl ChartController {
                 message: format!(
                     "a helm command writes revision {revision} ({status:?}); taken over if it does not end"
                 ),
-                after: retry_after.min(Duration::from_secs(10)),
+                after: self.until_heard(retry_after),
             }),
             Action::RenderAgain(next) => {
                 if self.same_inputs(&history, work)
@@ -220,7 +225,11 @@ impl ChartController {
 
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let _plan = self.tell.phase("plan");
-        let history = self.driver.history(&work.owner.namespace, &work.resource.name_any()).await;
+        let (namespace, name) = (&work.owner.namespace, &work.resource.name_any());
+        self.records.follow(&self.feeds, work.key, namespace, name);
+        self.records.reading(namespace, name);
+        let history = self.driver.history(namespace, name).await;
+        let history = history.inspect(|history| self.records.read(history));
         history.map_err(|error| Stop::Stuck {
             stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
             message: error.to_string(),
@@ -294,7 +303,8 @@ impl ChartController {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
         let skipped = self.without_crds.load(Ordering::Relaxed);
-        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
+        let crds = if skipped { Definitions::Skip } else { self.crds };
+        Ways { crds, full_record: self.full_record, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -365,7 +375,7 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
     }
 
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
@@ -394,8 +404,18 @@ impl ChartController {
     fn release_failed(&self, history: &History, error: ReleaseError) -> Stop {
         match error {
             ReleaseError::Waiting(waiting) => self.wait_for(&waiting),
+            ReleaseError::Busy { retry_after, .. } => Stop::Wait {
+                reason: "OperationInProgress".to_owned(),
+                message: error.to_string(),
+                after: self.until_heard(retry_after),
+            },
             error => release_failed(history, error),
         }
+    }
+
+    /// When to look again at a release that a helm command writes: the watch on records tells of its end.
+    fn until_heard(&self, retry_after: Duration) -> Duration {
+        if self.records.is_watching() { retry_after } else { retry_after.min(UNHEARD) }
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -459,11 +479,6 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
     let message = error.to_string();
     match error {
         ReleaseError::Raced { .. } => Stop::Raced,
-        ReleaseError::Busy { retry_after, .. } => Stop::Wait {
-            reason: "OperationInProgress".to_owned(),
-            message,
-            after: retry_after.min(Duration::from_secs(10)),
-        },
         ReleaseError::Terminating { .. } => {
             Stop::Wait { reason: "Terminating".to_owned(), message, after: SOON }
         }

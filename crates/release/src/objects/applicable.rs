@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::core::GroupVersionKind;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The groups of Kubernetes' own kinds, in whose structs a null is no value. Definitions are left out:
 /// in a schema, null may be one.
@@ -97,6 +97,22 @@ fn leave_nulls_out(value: &mut Value) {
 fn is_struct(value: &Value) -> bool {
     let mut values = value.as_object().into_iter().flat_map(Map::values);
     values.any(|value| value.is_object() || value.is_array())
+}
+
+/// Strategies that exclude the defaults of the one before: kind, field, and the type that does.
+const STRATEGIES: [(&str, &str, &str); 2] =
+    [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
+
+/// For an object whose apply the API server refused, the merge patch after which it may not: of the
+/// strategy before, an apply leaves the defaults, which nobody owns, and both together are invalid.
+/// Client-side Helm drops them.
+pub(crate) fn change_of_strategy(gvk: &GroupVersionKind, object: &Value) -> Option<Value> {
+    let of_kind = |(kind, ..): &&(&str, &str, &str)| gvk.group == "apps" && gvk.kind == *kind;
+    let (_, field, excludes) = STRATEGIES.iter().find(of_kind)?;
+    let strategy = object.get("spec")?.get(*field)?;
+    let is_new = strategy.get("type")?.as_str() == Some(excludes);
+    let drop = json!({"spec": {*field: {"type": excludes, "rollingUpdate": null}}});
+    (is_new && strategy.get("rollingUpdate").is_none()).then_some(drop)
 }
 
 /// `stringData` is never stored: a key of it that is not wanted any more would stay for ever.
@@ -196,7 +212,6 @@ fn told(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn made(group: &str, kind: &str, mut object: Value) -> (Value, Vec<String>) {
         let warnings = make_applicable(&GroupVersionKind::gvk(group, "v1", kind), &mut object);
@@ -246,6 +261,20 @@ mod tests {
             made("batch", "CronJob", job).0,
             json!({"spec": {"jobTemplate": within(&collapsed)}})
         );
+    }
+
+    #[test]
+    fn a_strategy_takes_the_defaults_of_the_other_away() {
+        for (kind, field, other) in STRATEGIES {
+            let gvk = GroupVersionKind::gvk("apps", "v1", kind);
+            let patch =
+                |strategy: Value| change_of_strategy(&gvk, &json!({"spec": {field: strategy}}));
+            let drop = json!({"spec": {field: {"type": other, "rollingUpdate": null}}});
+            assert_eq!(patch(json!({"type": other})), Some(drop), "{kind}");
+            assert_eq!(patch(json!({"type": "RollingUpdate"})), None);
+            // What is wrong in the chart stays wrong.
+            assert_eq!(patch(json!({"type": other, "rollingUpdate": {"maxSurge": 1}})), None);
+        }
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl History {
         self.records.last().is_some_and(Stored::is_cut)
     }
 
+    /// The resourceVersion of each revision's record, as it was read or written.
+    pub fn versions(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.records.iter().map(|it| (it.release.version, it.resource_version.as_str()))
+    }
+
     /// All readable revisions, oldest first.
     pub fn releases(&self) -> impl DoubleEndedIterator<Item = &Arc<Release>> {
         self.records.iter().map(|stored| &stored.release)
