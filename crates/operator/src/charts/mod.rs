@@ -11,6 +11,7 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod site;
 mod uninstall;
 mod wishes;
 
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Driver, Ways};
+use catamaran_release::{Definitions, Driver, Ways};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::core::GroupVersionKind;
@@ -45,6 +46,12 @@ pub(crate) struct ChartController {
     render_limits: Budget,
     /// Whether the status shows manifests.
     status_manifest: bool,
+    /// What becomes of the definitions of `crds/`.
+    crds: Definitions,
+    /// The namespace of releases whose resources have none.
+    home: String,
+    /// Where records lie, unless with their releases.
+    storage: Option<String>,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
@@ -54,12 +61,21 @@ impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+        let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
+            .ignoring(watch.ignored.clone())
+            .ways(Ways { crds: watch.crds, ..Ways::default() });
+        let storage = watch.storage_namespace.clone();
+        let own = hub.client.default_namespace();
         Self {
             gvk: watch.gvk.clone(),
             chart,
-            driver: Driver::new(hub.client.clone(), hub.mapper.clone())
-                .ignoring(watch.ignored.clone())
-                .ways(Ways { crds: watch.crds, ..Ways::default() }),
+            driver: match &storage {
+                Some(place) => driver.stored_in(place),
+                None => driver,
+            },
+            crds: watch.crds,
+            home: storage.clone().unwrap_or_else(|| own.to_owned()),
+            storage,
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),

@@ -1,5 +1,6 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{
-    Action, Applied, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner, Status,
-    Waiting, Ways, Why,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner,
+    Status, Waiting, Ways, Why,
 };
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
+use super::site::Site;
 use super::wishes::Wishes;
 use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
@@ -41,6 +43,9 @@ struct Work<'a> {
     key: &'a Key,
     resource: DynamicObject,
     owner: Owner,
+    site: Site,
+    /// What the release's records carry besides Helm's own labels.
+    labels: BTreeMap<String, Option<String>>,
     wishes: Wishes,
     config: Arc<Map<String, Value>>,
     draft: Draft,
@@ -68,11 +73,6 @@ impl ChartController {
         let Request { key, object, api, writes } = request;
         let own = Own { key: &key, api: &api, writes: &writes };
         let mut resource = DynamicObject::clone(&object);
-        let Some(namespace) = resource.namespace() else {
-            return Err(Failure::Permanent(
-                "a release needs a namespace: its kind must be namespaced".into(),
-            ));
-        };
         let leaving = resource.metadata.deletion_timestamp.is_some();
         if !finalizer::is_set(&resource) {
             if leaving {
@@ -88,9 +88,10 @@ impl ChartController {
             return conclude(&own, &resource, draft, Ok(Next::Rest)).await;
         }
         if leaving {
-            return self.uninstall(&own, &resource, &namespace, &wishes).await;
+            return self.uninstall(&own, &resource, &wishes).await;
         }
-        let owner = self.owner(&resource, namespace);
+        let (owner, site) = (self.owner(&resource), self.site(&resource));
+        let labels = site.labels();
         let period = match wishes.period.clone().transpose() {
             Ok(period) => period,
             Err(error) => {
@@ -102,7 +103,8 @@ impl ChartController {
             Ok(spec) => {
                 let config = Arc::new(self.overrides.over(spec));
                 let resource = resource.clone();
-                let mut work = Work { key: &key, resource, owner, wishes, config, draft };
+                let key = &key;
+                let mut work = Work { key, resource, owner, site, labels, wishes, config, draft };
                 let outcome = self.converge(&mut work).await;
                 (work.draft, outcome)
             }
@@ -214,7 +216,11 @@ impl ChartController {
     }
 
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
-        let history = self.driver.history(&work.owner.namespace, &work.resource.name_any()).await;
+        let history = match self.find(&self.driver, &work.site).await {
+            // What Helm operators wrote must not be collected before the release is uninstalled.
+            Ok(history) if !history.owners().is_empty() => self.driver.disown(history).await,
+            history => history,
+        };
         history.map_err(|error| Stop::Stuck {
             stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
             message: error.to_string(),
@@ -284,7 +290,8 @@ impl ChartController {
     fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
-        Ways { skip_crds: self.without_crds.load(Ordering::Relaxed), ..ways }
+        let skipped = self.without_crds.load(Ordering::Relaxed);
+        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -335,10 +342,11 @@ impl ChartController {
         rendered: &'a Rendered,
         facts: &'a ReleaseFacts,
     ) -> Desired<'a> {
-        Desired::new(self.chart.chart(), &work.config, rendered, facts).owned_by(&work.owner)
+        let desired = Desired::new(self.chart.chart(), &work.config, rendered, facts);
+        desired.owned_by(&work.owner).labelled(&work.labels)
     }
 
-    pub(super) fn owner(&self, resource: &DynamicObject, namespace: String) -> Owner {
+    pub(super) fn owner(&self, resource: &DynamicObject) -> Owner {
         let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
             api_version: self.gvk.api_version(),
             kind: self.gvk.kind.clone(),
@@ -347,7 +355,7 @@ impl ChartController {
             controller: Some(true),
             block_owner_deletion: Some(true),
         };
-        Owner { reference, namespace }
+        Owner { reference, namespace: resource.namespace() }
     }
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
-use kube::core::{DynamicObject, GroupVersionKind};
-use kube::{Api, Client};
+use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
+use kube::{Api, Client, ResourceExt};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -33,6 +33,8 @@ pub(super) struct Kind {
     pub cache: Arc<Cache<DynamicObject>>,
     pub controller: Arc<dyn Controller>,
     pub period: Option<Duration>,
+    /// What these match is carried by another entry of the same kind.
+    pub earlier: Vec<Selector>,
 }
 
 /// What all workers share.
@@ -64,6 +66,9 @@ impl Dispatch {
             self.succeeded(&item.key);
             return;
         };
+        if kind.earlier.iter().any(|selector| selector.matches(object.labels())) {
+            return;
+        }
         if self.writes.is_behind(&item.key, &object) {
             self.queue.add_after(item.key.clone(), FOR_THE_CACHE, &item.reasons);
             return;

@@ -265,7 +265,7 @@ impl Running {
             tasks: TaskTracker::new(),
         };
         let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
-        let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index));
+        let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index.clone()));
         let hub = Hub {
             operator,
             client: client.clone(),
@@ -286,8 +286,13 @@ impl Running {
             .map(|(id, watch, controller)| {
                 tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
                 Kind {
-                    cache: feeds.follow(primary(&watch), |object| object, enqueue(&queue, id)),
+                    cache: feeds.follow(
+                        primary(&watch),
+                        |object| object,
+                        enqueue(&queue, &index, id),
+                    ),
                     period: watch.reconcile_period.or(period),
+                    earlier: watch.earlier,
                     gvk: watch.gvk,
                     controller,
                 }
@@ -390,8 +395,12 @@ fn primary(watch: &Watch) -> Subject {
 }
 
 /// Puts a resource into the queue when something changed that a reconcile looks at.
-fn enqueue(queue: &Arc<Queue>, kind: KindId) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
-    let queue = queue.clone();
+fn enqueue(
+    queue: &Arc<Queue>,
+    index: &Arc<KindIndex>,
+    kind: KindId,
+) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
+    let (queue, index) = (queue.clone(), index.clone());
     move |change| {
         let (object, urgency, why) = match change {
             Change::Seen { before: Some(before), now, .. } if !moved(&before, &now) => return,
@@ -402,6 +411,9 @@ fn enqueue(queue: &Arc<Queue>, kind: KindId) -> impl Fn(Change<DynamicObject>) +
             Change::Seen { key, .. } => (key, Urgency::Live, "changed"),
             Change::Gone { key, .. } => (key, Urgency::Live, "deleted"),
         };
+        if object.namespace.is_none() {
+            index.is_cluster_scoped(kind);
+        }
         queue.add(Key { kind, object }, urgency, why);
     }
 }

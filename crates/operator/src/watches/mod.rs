@@ -35,6 +35,10 @@ pub struct Watch {
     pub hull: Hull,
     /// Label selector in the form of `kubectl -l`; only resources that match are looked at.
     pub selector: Option<String>,
+    /// The selectors of earlier entries of the same kind, whatever their version: what they match is
+    /// theirs.
+    pub earlier: Vec<Selector>,
+    matches: Selector,
     /// How often a resource is looked at although nothing moved; `None` is never.
     pub reconcile_period: Option<Duration>,
     /// How many resources of this kind may be worked on at once; `None` is the manager's default.
@@ -58,6 +62,8 @@ impl Watch {
             gvk,
             hull: Hull::Reconciler(reconciler.to_owned()),
             selector: None,
+            earlier: Vec::new(),
+            matches: Selector::default(),
             reconcile_period: None,
             max_concurrent_reconciles: None,
             watch_dependent_resources: true,
@@ -167,6 +173,7 @@ fn parse(
             Err(messages) => problems.extend(messages.into_iter().map(|message| at(line, message))),
         }
     }
+    share_kinds(&mut watches);
     if problems.is_empty() { Ok(watches) } else { Err(WatchesError::Entries(problems)) }
 }
 
@@ -250,7 +257,12 @@ impl Loader<'_> {
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
                 hull,
-                selector: selector.flatten(),
+                selector: selector
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .filter(|text| !text.is_empty()),
+                earlier: Vec::new(),
+                matches: selector.unwrap_or_default(),
                 reconcile_period: period.filter(|period| !period.is_zero()),
                 max_concurrent_reconciles,
                 watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
@@ -355,10 +367,30 @@ fn policy(text: &str) -> Result<Definitions, String> {
 
 fn selector(
     selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-) -> Result<Option<String>, String> {
-    let selector =
-        Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))?;
-    Ok(Some(selector.to_string()).filter(|selector| !selector.is_empty()))
+) -> Result<Selector, String> {
+    Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))
+}
+
+/// Several versions of a kind are the same resources, and each resource is carried by one entry: the
+/// first that selects it. In which version its values are read is that entry's to say; the API server
+/// converts.
+fn share_kinds(watches: &mut Vec<Watch>) {
+    let mut kinds: HashMap<(String, String), Vec<Selector>> = HashMap::new();
+    watches.retain_mut(|watch| {
+        let kind = (watch.gvk.group.clone(), watch.gvk.kind.clone());
+        let earlier = kinds.entry(kind).or_default();
+        if earlier.iter().any(|selector| selector.selects_all()) {
+            let gvk = describe(&watch.gvk);
+            tracing::warn!(
+                gvk,
+                "an earlier entry carries all resources of this kind, whatever their version"
+            );
+            return false;
+        }
+        watch.earlier.clone_from(earlier);
+        earlier.push(watch.matches.clone());
+        true
+    });
 }
 
 fn ignore(raw: RawIgnore) -> Result<IgnoreRule, String> {
