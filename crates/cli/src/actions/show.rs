@@ -96,24 +96,14 @@ impl<'a> Shown<'a> {
         {
             fields.remove("chart");
         }
-        if let Some(info) = value.get_mut("info").and_then(Value::as_object_mut) {
-            info.retain(|key, value| !(TIMES.contains(&key.as_str()) && value == ""));
-            if let Resources::Objects(objects) = &self.resources {
-                info.insert("resources".to_owned(), objects.clone());
-            }
-        }
-        for hook in value.get_mut("hooks").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(run) = hook.get_mut("last_run").and_then(Value::as_object_mut) {
-                run.retain(|key, value| !(TIMES.contains(&key.as_str()) && value == ""));
-            }
+        if let Some(info) = value.get_mut("info").and_then(Value::as_object_mut)
+            && let Resources::Objects(objects) = &self.resources
+        {
+            info.insert("resources".to_owned(), objects.clone());
         }
         Ok(value)
     }
 }
-
-/// Times that never were: Helm 4 leaves them out of what it prints.
-const TIMES: [&str; 5] =
-    ["first_deployed", "last_deployed", "deleted", "started_at", "completed_at"];
 
 /// Whether `helm status` shows it as a test.
 fn is_test(hook: &Hook) -> bool {

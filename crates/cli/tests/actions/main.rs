@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // all of it is tests
 
+mod chains;
+mod definitions;
 mod hands;
 mod interrupted;
+mod owned;
+mod records;
 mod support;
+mod twins;
 mod wishes;
 mod words;

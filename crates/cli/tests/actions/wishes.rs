@@ -360,8 +360,26 @@ async fn what_never_changes_is_created_anew_only_if_that_is_said() {
         let map = place.live("configmap/a-map");
         assert_eq!(map["metadata"]["annotations"].get("somebody"), None);
         assert_eq!(map["data"]["replicas"], "2");
-        place.say(Hand::Ours, "upgrade a demo --set greeting=new,replicas=3");
-        assert_eq!(place.live("configmap/a-map")["data"]["replicas"], "3");
+        // A helm goes on without a conflict, and takes away what the chart drops.
+        place.say(Hand::Helm4, "upgrade a demo --set greeting=new,replicas=3");
+        let map = place.live("configmap/a-map");
+        assert_eq!(map["data"], json!({"replicas": "3"}));
+        for method in ["--server-side=false", "--server-side=true"] {
+            place.kubectl("annotate configmap/a-map somebody=else");
+            let line = "upgrade a demo --set greeting=new,more=1 --force-replace";
+            place.say(Hand::Ours, &format!("{line} {method}"));
+            let map = place.live("configmap/a-map");
+            assert_eq!(map["metadata"]["annotations"].get("somebody"), None, "{method}");
+            assert_eq!(map["data"], json!({"replicas": "1", "more": "1"}), "{method}");
+            place.say(Hand::Helm4, "upgrade a demo --set greeting=new,replicas=2");
+            assert_eq!(place.live("configmap/a-map")["data"], json!({"replicas": "2"}), "{method}");
+        }
+        let said = place.run(
+            Hand::Ours,
+            "upgrade a demo --set greeting=newer --recreate-on-immutable --server-side=false",
+        );
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert_eq!(place.live("configmap/a-fixed")["data"]["greeting"], "newer");
     });
     done.await.unwrap();
 }
@@ -378,7 +396,7 @@ data: {greeting: {{ .Values.greeting }}}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}-map}
-data: {replicas: {{ .Values.replicas | quote }}}
+data: {replicas: {{ .Values.replicas | quote }}{{ with .Values.more }}, more: {{ . | quote }}{{ end }}}
 ",
 );
 
@@ -417,3 +435,28 @@ stringData: {text: {{ toJson .Values.text }}}
 {{ with .Values.raw }}data: {raw: {{ . }}}{{ end }}
 ",
 );
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_of_subcharts_are_shown_only_if_that_is_said() {
+    let (_cluster, _namespace, charts, place) = place("notes", &[CONFIG_MAP]).await;
+    charts.write("demo/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n");
+    charts.write("demo/charts/sub/templates/NOTES.txt", "From below\n");
+    let done = tokio::task::spawn_blocking(move || {
+        place.say(Hand::Ours, "install a demo");
+        let notes = |line: &str| -> Vec<String> {
+            let text = place.json(Hand::Helm4, line)["info"]["notes"].as_str().unwrap().to_owned();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort(); // helm's order of charts is random
+            lines
+        };
+        assert_eq!(notes("status a"), ["", "Hello from a 1"]);
+        place.say(Hand::Ours, "upgrade a demo --render-subchart-notes");
+        let ours = notes("status a");
+        place.say(Hand::Helm4, "upgrade a demo --render-subchart-notes");
+        let theirs: Vec<String> =
+            notes("status a").iter().map(|line| line.replace("a 3", "a 2")).collect();
+        assert_eq!(ours, theirs);
+        assert!(ours.contains(&"From below".to_owned()), "{ours:?}");
+    });
+    done.await.unwrap();
+}

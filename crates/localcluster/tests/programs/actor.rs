@@ -10,6 +10,10 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["say", what] => println!("{what}"),
+        ["complain", what] => {
+            println!("{what}");
+            std::process::exit(1);
+        }
         ["serve", port, what] => serve(port, what),
         ["ask", address] => ask(address),
         ["allocate", mebibytes] => allocate(mebibytes.parse().unwrap()),

@@ -67,7 +67,7 @@ impl Driver {
                 }
                 Step::Look(index) => {
                     let attended =
-                        self.attend(history, &record, (event, index), owner, begun).await;
+                        self.attend(history, &record, (event, index), owner, begun, None).await;
                     skipped.extend(attended?);
                     begun = true;
                 }
@@ -92,7 +92,8 @@ impl Driver {
         Error::Waiting(waiting)
     }
 
-    /// Brings one hook to its end, if it can be; yields it if it was skipped.
+    /// Brings one hook to its end, if it can be; yields it if it was skipped. `then` is begun by the
+    /// same write, where the record alone does not tell what follows.
     pub(super) async fn attend(
         &self,
         history: &mut History,
@@ -100,6 +101,7 @@ impl Driver {
         (event, index): (Event, usize),
         owner: Option<&Owner>,
         begun: bool,
+        then: Option<usize>,
     ) -> Result<Option<ObjectId>, Error> {
         let Some(hook) = record.hooks.get(index) else { return Ok(None) };
         let run = self.run_of(record, hook, event);
@@ -127,7 +129,13 @@ impl Driver {
                 Some(object.id)
             }
         };
-        self.rewrite(history, revision, |record| finish(record, event, index, now)).await?;
+        self.rewrite(history, revision, |record| {
+            finish(record, event, index, now);
+            if let Some(following) = then {
+                start(record, event, following, now);
+            }
+        })
+        .await?;
         Ok(skipped)
     }
 

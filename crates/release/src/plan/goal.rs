@@ -212,7 +212,9 @@ fn copied(target: &Arc<Release>, newest: &Release, now: Timestamp) -> Release {
         ..Info::default()
     };
     "ssa".clone_into(&mut record.apply_method);
-    for hook in &mut record.hooks {
+    // What the others tell of their runs at that time stays, as with Helm.
+    let runs_first = |hook: &&mut Hook| hook.events.iter().any(|event| event == "pre-rollback");
+    for hook in record.hooks.iter_mut().filter(runs_first) {
         hook.last_run = HookRun::default();
     }
     record

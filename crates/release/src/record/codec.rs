@@ -143,7 +143,7 @@ mod tests {
         let again = serde_json::to_value(&release).expect("json");
         assert_eq!(again["newer"], written["newer"]);
         assert_eq!(again["info"]["rollback_revision"], 4);
-        assert_eq!(again["info"]["deleted"], "");
+        assert_eq!(again["info"].get("deleted"), None);
         assert_eq!(again["chart"], written["chart"]);
     }
 

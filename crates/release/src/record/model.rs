@@ -12,9 +12,17 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// A point in time as Helm writes it: RFC 3339 with nanoseconds, or `""` for "never".
+/// A point in time as Helm writes it: RFC 3339 with nanoseconds. "Never" is left out, as by Helm 4;
+/// Helm 3 writes `""` for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Time(pub Option<Timestamp>);
+
+impl Time {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+    fn is_never(&self) -> bool {
+        self.0.is_none()
+    }
+}
 
 impl From<Timestamp> for Time {
     fn from(at: Timestamp) -> Self {
@@ -129,10 +137,13 @@ impl<'de> Deserialize<'de> for Status {
 #[serde(default)]
 pub struct Info {
     /// When the first revision was installed.
+    #[serde(skip_serializing_if = "Time::is_never")]
     pub first_deployed: Time,
     /// When this revision was begun.
+    #[serde(skip_serializing_if = "Time::is_never")]
     pub last_deployed: Time,
     /// When it was uninstalled.
+    #[serde(skip_serializing_if = "Time::is_never")]
     pub deleted: Time,
     /// A sentence about the outcome, such as `Install complete`.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -168,8 +179,10 @@ impl fmt::Debug for Info {
 #[serde(default)]
 pub struct HookRun {
     /// When it began.
+    #[serde(skip_serializing_if = "Time::is_never")]
     pub started_at: Time,
     /// When it ended.
+    #[serde(skip_serializing_if = "Time::is_never")]
     pub completed_at: Time,
     /// `Running`, `Succeeded`, `Failed`; empty if it never ran.
     pub phase: String,

@@ -1,91 +1,176 @@
-//! Every crash point of every action.
+//! Every crash point of every action, and every two of them.
+
+use std::thread;
 
 use catamaran_apimodel::Model;
 
 use crate::fate::{Deed, End, Fate};
 use crate::stories::{Story, all};
-use crate::world::{Doer, State, model, state, writes};
+use crate::world::{Act, Doer, State, model, state, writes};
 
 /// Runs it under a fate; whether it came to its own end.
 async fn cut_short(model: &Model, doer: &Doer, at: usize, end: End) -> bool {
     let fate = Fate::new(at, Deed::End(end));
     tokio::select! {
         biased;
-        result = doer.run(model, fate.client(model)) => {
-            if let (Err(error), true) = (&result, fate.struck()) {
-                assert!(error.is_transient() == error.is_stale() || !error.is_transient(), "{error}");
-            }
-        }
+        _ = doer.run(model, fate.client(model)) => {}
         () = fate.died.notified() => {}
     }
     !fate.struck()
 }
 
-/// A story up to its last action.
-async fn begun(story: &Story) -> Model {
-    let model = model();
-    for doer in &story.before {
-        doer.settle(&model).await;
-    }
-    model
-}
-
-/// Whether hooks may run once more than without the crash: one that has failed, where the crash came
-/// after that was written.
-fn may_repeat(story: &Story) -> bool {
-    story.end != "done"
-}
-
-fn check(
-    story: &Story,
-    told: &str,
-    expected: (&State, &Model),
-    model: (&State, &Model),
+/// A story of which only the last action is left.
+struct Begun {
+    story: Story,
+    model: Model,
+    /// What comes of it when nothing is in its way.
+    sound: Model,
+    expected: State,
+    /// How many requests were made before.
     skip: usize,
-) {
-    let name = story.name;
-    assert_eq!(model.0.history, expected.0.history, "{name}, {told}: the history");
-    let (is, shall) = (&model.0.objects, &expected.0.objects);
-    let names = |state: &State| state.objects.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(model.0), names(expected.0), "{name}, {told}: the objects");
-    for (object, shall) in shall {
-        assert_eq!(&is[object], shall, "{name}, {told}: {object}");
-    }
-    let (is, shall) = (writes(model.1, skip), writes(expected.1, skip));
-    if may_repeat(story) {
-        return;
-    }
-    let differs = |(path, counted): (&String, &(usize, usize))| {
-        let shall = shall.get(path).copied().unwrap_or_default();
-        (*counted != shall).then(|| format!("{path}: {counted:?}, and not {shall:?}"))
-    };
-    let wrong: Vec<String> = is.iter().filter_map(differs).collect();
-    assert!(wrong.is_empty(), "{name}, {told}: created and deleted: {wrong:?}");
 }
 
-#[tokio::test]
-async fn every_action_cut_short_anywhere_comes_to_the_same_end() {
-    let mut lives = 0;
-    for story in all() {
-        let begin = begun(&story).await;
-        let skip = begin.served().len();
-        let sound = begin.fork();
+impl Begun {
+    async fn new(story: Story) -> Self {
+        let model = model();
+        for doer in &story.before {
+            doer.settle(&model).await;
+            model.pass(60);
+        }
+        let sound = model.fork();
         assert_eq!(story.last.settle(&sound).await, story.end, "{}", story.name);
-        let expected = state(&sound).await;
-        for end in End::ALL {
-            for at in 1.. {
-                let model = begin.fork();
-                let whole = cut_short(&model, &story.last, at, end).await;
-                if whole {
-                    assert!(at > 2, "{}: an action without writes", story.name);
-                    break;
-                }
-                lives += 1;
-                let told = format!("write {at}, {end:?}");
-                assert_eq!(story.last.settle(&model).await, story.end, "{}, {told}", story.name);
-                check(&story, &told, (&expected, &sound), (&state(&model).await, &model), skip);
+        let (expected, skip) = (state(&sound).await, model.served().len());
+        Self { story, model, sound, expected, skip }
+    }
+
+    /// Cuts the action short, so often, and does it again: what is not as it shall be then, or `None` if
+    /// it came to its end before.
+    async fn live(&self, ends: &[(usize, End)]) -> Option<Vec<String>> {
+        let (model, last) = (self.model.fork(), &self.story.last);
+        let mut repeats = self.story.end != "done";
+        for (at, end) in ends {
+            if cut_short(&model, last, *at, *end).await {
+                return None;
+            }
+            repeats |= matches!(last.act, Act::Test(_)) && tests_are_done(&model).await;
+        }
+        let said = last.settle(&model).await;
+        let mut wrong = self.wrong(&state(&model).await);
+        if said != self.story.end {
+            wrong.insert(0, said);
+        }
+        if !repeats {
+            wrong.extend(self.wrong_writes(&model));
+        }
+        let told = format!("{}, {ends:?}", self.story.name);
+        Some(wrong.into_iter().map(|wrong| format!("{told}: {wrong}")).collect())
+    }
+
+    fn wrong(&self, found: &State) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if found.history != self.expected.history {
+            wrong.push(format!("history {:?}, and not {:?}", found.history, self.expected.history));
+        }
+        let (is, shall) = (&found.objects, &self.expected.objects);
+        for name in is.keys().chain(shall.keys().filter(|name| !is.contains_key(*name))) {
+            if is.get(name) != shall.get(name) {
+                wrong.push(format!("{name}: {:?}, and not {:?}", is.get(name), shall.get(name)));
             }
         }
+        wrong
     }
-    assert!(lives > 500, "{lives} lives");
+
+    /// What was created or deleted more often, or more seldom, than without the end.
+    fn wrong_writes(&self, found: &Model) -> Vec<String> {
+        let (is, shall) = (writes(found, self.skip), writes(&self.sound, self.skip));
+        let all = is.keys().chain(shall.keys().filter(|path| !is.contains_key(*path)));
+        all.filter(|path| is.get(*path) != shall.get(*path))
+            .map(|path| format!("{path}: {:?}, and not {:?}", is.get(path), shall.get(path)))
+            .collect()
+    }
+}
+
+/// Whether the tests of a run are all done. Nobody can tell then a call that goes on with it from one that
+/// asks for another.
+async fn tests_are_done(model: &Model) -> bool {
+    let history = state(model).await.history;
+    let hooks = history.last().map(|(.., hooks)| hooks.clone()).unwrap_or_default();
+    hooks
+        .iter()
+        .filter(|(name, _)| name.starts_with("probe-"))
+        .all(|(_, phase)| phase == "Succeeded")
+}
+
+/// Runs a check on each story, several at once; what it finds wrong, and how many lives it saw.
+fn on_all<F: Future<Output = (usize, Vec<String>)>>(
+    stories: impl Fn(&Story) -> bool,
+    check: impl Fn(Begun) -> F + Sync,
+) -> usize {
+    let stories: Vec<Story> = all().into_iter().filter(stories).collect();
+    let results: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
+        let threads: Vec<_> = stories
+            .into_iter()
+            .map(|story| {
+                let check = &check;
+                scope.spawn(move || {
+                    let runtime =
+                        tokio::runtime::Builder::new_current_thread().enable_time().build();
+                    runtime
+                        .expect("a runtime")
+                        .block_on(async { check(Begun::new(story).await).await })
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("a story")).collect()
+    });
+    let lives = results.iter().map(|(lives, _)| lives).sum();
+    let wrong: Vec<&String> = results.iter().flat_map(|(_, wrong)| wrong).collect();
+    assert!(wrong.is_empty(), "{} things in {lives} lives:\n{wrong:#?}", wrong.len());
+    lives
+}
+
+#[test]
+fn every_action_cut_short_anywhere_comes_to_the_same_end() {
+    let lives = on_all(
+        |_| true,
+        async |begun| {
+            let (mut lives, mut wrong) = (0, Vec::new());
+            for end in End::ALL {
+                let mut at = 1;
+                while let Some(found) = begun.live(&[(at, end)]).await {
+                    wrong.extend(found);
+                    (lives, at) = (lives + 1, at + 1);
+                }
+                assert!(at > 2, "{}: an action without writes", begun.story.name);
+            }
+            (lives, wrong)
+        },
+    );
+    assert!(lives > 1000, "{lives} lives");
+}
+
+#[test]
+fn so_does_one_cut_short_twice() {
+    let lives = on_all(
+        |story| matches!(story.name, "rollback" | "uninstall" | "upgrade, no hooks"),
+        async |begun| {
+            let (mut lives, mut wrong) = (0, Vec::new());
+            for (first, second) in
+                [(End::KilledAfter, End::KilledAfter), (End::AnswerLost, End::KilledBefore)]
+            {
+                for one in (1..).step_by(2) {
+                    let mut other = 1;
+                    while let Some(found) = begun.live(&[(one, first), (other, second)]).await {
+                        wrong.extend(found);
+                        (lives, other) = (lives + 1, other + 2);
+                    }
+                    if other == 1 {
+                        break;
+                    }
+                }
+            }
+            (lives, wrong)
+        },
+    );
+    assert!(lives > 200, "{lives} lives");
 }

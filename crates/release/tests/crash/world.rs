@@ -77,6 +77,9 @@ impl Doer {
         let driver = self.driver(client, model);
         for _ in 0..ROUNDS {
             match self.call(&driver).await {
+                Err(Error::Busy { retry_after, .. }) => {
+                    model.pass(retry_after.as_secs().cast_signed() + 1);
+                }
                 // An answer that was lost ends this run: another one follows.
                 Err(error) if error.is_transient() && !matches!(error, Error::Request(_)) => {
                     model.tick();

@@ -10,4 +10,5 @@ mod crds;
 mod drift;
 mod hooks;
 mod kill;
+mod logs;
 mod support;

@@ -177,7 +177,7 @@ fn hook_of(object: &Value) -> Hook {
         events: words("hook"),
         weight: annotation("hook-weight").parse().unwrap_or_default(),
         delete_policies: words("hook-delete-policy"),
-        output_log_policies: vec![],
+        output_log_policies: words("hook-output-log-policy"),
     }
 }
 

@@ -1,0 +1,137 @@
+//! By hand on a release that is an operator's.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use catamaran_localcluster::LocalCluster;
+use serde_json::Value;
+
+use crate::support::{CONFIG_MAP, Charts, Hand, Place};
+
+/// The longest that anything may take here.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+const MORE: (&str, &str) = (
+    "more.yaml",
+    "{{ if .Values.more }}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-more}\n{{ end }}\n",
+);
+
+/// `catamaran run`, killed at the end.
+struct Operator(Child);
+
+impl Operator {
+    fn start(cluster: &LocalCluster, namespace: &str, watches: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catamaran"));
+        command
+            .args(["run", "--health-probe-bind-address", "0", "--watches-file"])
+            .arg(watches)
+            .env("KUBECONFIG", cluster.kubeconfig())
+            .env("WATCH_NAMESPACE", namespace)
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn definition(group: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: owners.{group}}}
+spec:
+  group: {group}
+  scope: Namespaced
+  names: {{plural: owners, singular: owner, kind: Owner, listKind: OwnerList}}
+  versions: [{{name: v1, served: true, storage: true, subresources: {{status: {{}}}}, schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}]
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_by_hand_leaves_the_owner_on_every_object() {
+    let cluster = catamaran_localcluster::shared().await.unwrap();
+    let namespace = cluster.namespace("owned").await.unwrap();
+    let charts = Charts::new(&[CONFIG_MAP, MORE]);
+    let place = Place::new(&cluster, namespace.name(), charts.path());
+    let group = format!("{}.test", namespace.name());
+    charts.write("definition.yaml", &definition(&group));
+    let chart = charts.path().join("demo");
+    let watches =
+        format!("- {{group: {group}, version: v1, kind: Owner, chart: {}}}\n", chart.display());
+    charts.write("watches.yaml", &watches);
+    charts.write(
+        "owner.yaml",
+        &format!(
+            "apiVersion: {group}/v1\nkind: Owner\nmetadata: {{name: a}}\nspec: {{greeting: one}}\n"
+        ),
+    );
+    let cluster = std::sync::Arc::new(cluster);
+    let done = tokio::task::spawn_blocking(move || {
+        let folder = charts.path().display().to_string();
+        place.kubectl(&format!("apply -f {folder}/definition.yaml"));
+        place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
+        place.kubectl(&format!("apply -f {folder}/owner.yaml"));
+        let start =
+            || Operator::start(&cluster, &place.namespace, &charts.path().join("watches.yaml"));
+        let greeting = || place.live("configmap/a-map")["data"]["greeting"].clone();
+        let operator = start();
+        until("the operator installed it", || place.revisions("a") == "1 deployed");
+        drop(operator);
+
+        let owner = place.live(&format!("owners.{group}/a"))["metadata"]["uid"].clone();
+        let check = |about: &str, objects: &[&str]| {
+            for object in objects {
+                let references = place.live(object)["metadata"]["ownerReferences"].clone();
+                let references = references.as_array().cloned().unwrap_or_default();
+                assert_eq!(references.len(), 1, "{about}: {object}");
+                assert_eq!(
+                    (&references[0]["uid"], &references[0]["controller"]),
+                    (&owner, &true.into())
+                );
+            }
+        };
+        let both = ["configmap/a-map", "configmap/a-more"];
+        check("by the operator", &both[..1]);
+        for line in [
+            "upgrade a demo --set greeting=two,more=1",
+            "upgrade a demo --set greeting=three,more=1 --server-side=false",
+        ] {
+            let said = place.run(Hand::Ours, line);
+            assert_eq!(said.code, Some(0), "{line}: {}", said.err);
+            let warning = "warning: this release belongs to Owner \"a\"";
+            assert!(said.err.contains(warning), "{line}: {}", said.err);
+            check(line, &both);
+        }
+        assert_eq!(greeting(), "three");
+        place.say(Hand::Ours, "rollback a 2 --server-side=true");
+        check("rollback", &both);
+        assert_eq!(greeting(), "two");
+
+        // Its operator brings it back, and takes all of it away with its resource.
+        let operator = start();
+        until("the operator brought it back", || greeting() == "one");
+        until("what the operator does not want is gone", || place.live(both[1]) == Value::Null);
+        check("by the operator again", &both[..1]);
+        place.kubectl(&format!("delete owners.{group}/a --timeout=30s"));
+        assert_eq!(place.live(both[0]), Value::Null);
+        assert_eq!(place.revisions("a"), "Error: release: not found\n");
+        drop(operator);
+        place.kubectl(&format!("delete crd/owners.{group}"));
+    });
+    done.await.unwrap();
+}
