@@ -5,6 +5,7 @@
 mod annotations;
 mod names;
 mod rights;
+mod seeds;
 mod starts;
 mod status;
 mod support;

@@ -11,6 +11,7 @@ mod memory;
 mod reconcile;
 mod render;
 mod report;
+mod seeds;
 mod site;
 mod uninstall;
 mod wishes;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
 use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::render::Draw;
 use super::report::{self, Stuck};
+use super::seeds::{self, DRAWN};
 use super::site::Site;
 use super::wishes::Wishes;
 use super::{ChartController, culprit, finalizer, render};
@@ -125,16 +126,21 @@ impl ChartController {
             None => false,
         };
         if !done {
-            let applied = self.drive(work).await?;
+            let (applied, drawn) = self.drive(work).await?;
             report::log(applied.done, &applied.release);
             let (release, notes) = (&applied.release, applied.release.info.notes.as_str());
             let told = report::Deployed { history: &applied.history, release, notes };
             report::deployed(&mut work.draft, &told, self.status_manifest);
-            self.memory().remember(work.key, &work.resource, &applied, |gvk| self.cache(gvk));
+            let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
+            let cache = |gvk: &GroupVersionKind| self.cache(gvk);
+            self.memory().remember(work.key, &work.resource, drawn, &applied, cache);
         }
         let mut findings = self.look(work.key);
         self.name_culprit(&mut findings).await;
         report::readiness(&mut work.draft, &findings.not_ready);
+        if let Some(rest) = self.renewal(work.key) {
+            findings.look_again(rest);
+        }
         let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
         Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
     }
@@ -142,7 +148,9 @@ impl ChartController {
     /// The objects that drifted, if the release is remembered and its inputs did not move.
     fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
         let mut memory = self.memory();
-        let remembered = memory.get_mut(work.key).filter(|known| known.is_about(&work.resource))?;
+        let remembered = memory
+            .get_mut(work.key)
+            .filter(|known| known.is_about(&work.resource, &work.wishes.rotation))?;
         let findings = remembered.look(Instant::now());
         if findings.blind {
             return None; // what no watch tells is found out by applying it all once more
@@ -157,8 +165,50 @@ impl ChartController {
         self.memory().get_mut(key).map(|known| known.look(Instant::now())).unwrap_or_default()
     }
 
+    /// How long until a certificate of the release is to be made anew, but no longer than a day: clocks
+    /// are set.
+    fn renewal(&self, key: &Key) -> Option<Duration> {
+        const DAY: Duration = Duration::from_hours(24);
+        let renew_at = self.memory().get_mut(key)?.renew_at?;
+        let rest = renew_at.duration_since(SystemTime::now()).unwrap_or_default();
+        Some(rest.clamp(SOON, DAY))
+    }
+
+    /// Renders with the seed that is kept, once it turns out that something is drawn.
+    async fn first_rendered(
+        &self,
+        work: &mut Work<'_>,
+        facts: &ReleaseFacts,
+    ) -> Result<(Rendered, Draw), Stop> {
+        let rotation = work.wishes.rotation.clone();
+        let draw = self.draw(work.key, &rotation);
+        let mut rendered = self.rendered(work, facts, draw).await?;
+        let Some(mut drawn) = rendered.drawn else { return Ok((rendered, draw)) };
+        let kept = self.keep_seed(work.key, &work.resource, &work.site, &rotation).await;
+        let is_another = kept.map_err(|error| Stop::Stuck {
+            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+            message: error.to_string(),
+            transient: true,
+        })?;
+        let draw = self.draw(work.key, &rotation);
+        if is_another {
+            rendered = self.rendered(work, facts, draw).await?;
+            drawn = rendered.drawn.unwrap_or(drawn);
+        }
+        work.labels.insert(DRAWN.to_owned(), Some(seeds::mark(&rotation, drawn)));
+        Ok((rendered, draw))
+    }
+
+    /// Whether what was drawn for the newest revision is to be drawn anew: another rotation is asked
+    /// for, or a certificate has come to two thirds of its life. Who took a release over knows nothing
+    /// of how it was drawn, and leaves it.
+    fn is_outdated(history: &History, work: &Work<'_>) -> bool {
+        let newest = history.newest().and_then(|newest| newest.labels.get(DRAWN));
+        newest.is_some_and(|mark| work.labels.get(DRAWN) != Some(&Some(mark.clone())))
+    }
+
     /// Renders, decides and does what is due. After this the release is deployed as the resource says.
-    async fn drive(&self, work: &Work<'_>) -> Result<Applied, Stop> {
+    async fn drive(&self, work: &mut Work<'_>) -> Result<(Applied, Option<Drawn>), Stop> {
         let history = self.history(work).await?;
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
@@ -166,11 +216,24 @@ impl ChartController {
             self.define().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
-        let draw = self.draw(work.key);
-        let rendered = self.rendered(work, &facts, draw).await?;
-        let desired = self.desired(work, &rendered, &facts);
-        match history.decide(&desired).map_err(|error| self.release_failed(&history, error))? {
-            Action::Unchanged => self.reapply(&history, work).await,
+        let (rendered, draw) = self.first_rendered(work, &facts).await?;
+        let drawn = rendered.drawn;
+        let applied = self.settle(work, &history, &facts, &rendered, draw).await?;
+        Ok((applied, drawn))
+    }
+
+    /// Does what is due by what was rendered.
+    async fn settle(
+        &self,
+        work: &Work<'_>,
+        history: &History,
+        facts: &ReleaseFacts,
+        rendered: &Rendered,
+        draw: Draw,
+    ) -> Result<Applied, Stop> {
+        let desired = self.desired(work, rendered, facts);
+        match history.decide(&desired).map_err(|error| self.release_failed(history, error))? {
+            Action::Unchanged => self.reapply(history, work).await,
             Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
                 reason: "OperationInProgress".to_owned(),
                 message: format!(
@@ -179,16 +242,17 @@ impl ChartController {
                 after: retry_after.min(Duration::from_secs(10)),
             }),
             Action::RenderAgain(next) => {
-                if self.same_inputs(&history, work)
-                    && self.is_drawn(work, &facts, &rendered).await?
+                if self.same_inputs(history, work)
+                    && !Self::is_outdated(history, work)
+                    && self.is_drawn(work, facts, rendered).await?
                 {
-                    return self.keep(&history, &desired, work).await;
+                    return self.keep(history, &desired, work).await;
                 }
                 let rendered = self.rendered(work, &next, draw).await?;
-                self.apply(&history, &self.desired(work, &rendered, &next), work).await
+                self.apply(history, &self.desired(work, &rendered, &next), work).await
             }
             Action::Install | Action::Upgrade | Action::Resume => {
-                self.apply(&history, &desired, work).await
+                self.apply(history, &desired, work).await
             }
         }
     }

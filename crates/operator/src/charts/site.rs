@@ -54,6 +54,11 @@ impl Site {
         Self { namespace, names, told, owner, group, kind, name }
     }
 
+    /// What tells the resource from all others.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// What the record of a release of this resource carries.
     pub fn labels(&self) -> BTreeMap<String, Option<String>> {
         BTreeMap::from([(OWNER.to_owned(), Some(self.owner.clone()))])
@@ -119,9 +124,11 @@ fn derived(name: &str, owner: &str) -> String {
     format!("{}-{owner}", cut.trim_end_matches(['-', '.']))
 }
 
-fn digest(text: &str) -> String {
+/// Ten digits that tell a text from others.
+pub(super) fn digest(text: &str) -> String {
     let bytes = Sha256::digest(text.as_bytes());
-    bytes.iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+    let number = bytes.iter().take(5).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    format!("{number:010x}")
 }
 
 #[cfg(test)]

@@ -35,10 +35,11 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {
-                match found {
-                    Some(name) => tracing::info!(release = name, "Uninstalled release"),
-                    None => tracing::info!(release = resource.name_any(), "Release not found"),
-                }
+                let told =
+                    if found.is_some() { "Uninstalled release" } else { "Release not found" };
+                let name = found.unwrap_or_else(|| resource.name_any());
+                tracing::info!(release = name, "{told}");
+                self.forget_seed(own.key, resource, &site).await;
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await
             }

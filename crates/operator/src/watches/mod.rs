@@ -177,8 +177,11 @@ fn parse(
     if problems.is_empty() { Ok(watches) } else { Err(WatchesError::Entries(problems)) }
 }
 
+/// An entry and its line.
+type Entry = (u64, Map<String, Value>);
+
 /// The entries, as Go's YAML library reads them, each with its line.
-fn read_entries(text: &str) -> Result<Vec<(u64, Map<String, Value>)>, (u64, String)> {
+fn read_entries(text: &str) -> Result<Vec<Entry>, (u64, String)> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
@@ -379,7 +382,7 @@ fn share_kinds(watches: &mut Vec<Watch>) {
     watches.retain_mut(|watch| {
         let kind = (watch.gvk.group.clone(), watch.gvk.kind.clone());
         let earlier = kinds.entry(kind).or_default();
-        if earlier.iter().any(|selector| selector.selects_all()) {
+        if earlier.iter().any(Selector::selects_all) {
             let gvk = describe(&watch.gvk);
             tracing::warn!(
                 gvk,
