@@ -5,6 +5,7 @@ mod charts;
 mod context;
 mod dependency;
 mod explain;
+mod generate;
 mod helm_operator;
 mod lint;
 mod post_renderer;
@@ -22,6 +23,7 @@ use catamaran_operator::watches::OverrideTypes;
 use catamaran_operator::{Manager, Options};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
+use generate::GenerateCommand;
 use lint::LintArgs;
 use show::ShowArgs;
 use template::TemplateArgs;
@@ -68,6 +70,8 @@ enum Command {
     Show(Box<ShowArgs>),
     #[command(subcommand, visible_aliases = ["dep", "dependencies"])]
     Dependency(DependencyCommand),
+    #[command(subcommand)]
+    Generate(GenerateCommand),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -97,6 +101,7 @@ fn main() -> Result<ExitCode> {
         Command::Lint(args) => Ok(lint::run(&args)),
         Command::Show(args) => Ok(show::run(&args)),
         Command::Dependency(command) => Ok(dependency::run(&command)),
+        Command::Generate(command) => Ok(generate::run(&command)),
     }
 }
 

@@ -16,6 +16,83 @@ fn role(group: &str) -> serde_json::Value {
     ])
 }
 
+const CHART: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}'}
+data:
+  found: '{{ (lookup "v1" "Service" .Release.Namespace "some").spec | default "nothing" }}'
+  password: '{{ randAlphaNum 8 | b64enc }}'
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: '{{ .Release.Name }}-before'
+  annotations: {helm.sh/hook: 'pre-install,pre-delete'}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: job, image: busybox}]
+{{- if .Values.more.enabled }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: '{{ .Release.Name }}'}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: '{{ .Release.Name }}'}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, update]}]
+{{- end }}
+"#;
+
+#[tokio::test]
+async fn a_generated_role_is_enough() {
+    let stage = Stage::of("generated", CHART).await;
+    stage.write("helm-charts/demo/values.yaml", "more: {enabled: false}\n");
+    let namespace = stage.namespace.name();
+    let program = stage.program();
+    let role =
+        stage.command(&["generate", "rbac"]).args(["--namespace", namespace]).output().unwrap();
+    assert!(role.status.success(), "{}: {role:?}", program.display());
+    let role = String::from_utf8(role.stdout).unwrap();
+    for line in
+        ["resources: [services]", "verbs: [get]", "resources: [deployments]", "resources: [jobs]"]
+    {
+        assert!(role.contains(line), "{line}:\n{role}");
+    }
+    stage.write("role.yaml", &role);
+    stage.kubectl(&["apply", "-f", "role.yaml"]);
+    stage.kubectl(&["create", "serviceaccount", "manager"]);
+    let account = format!("--serviceaccount={namespace}:manager");
+    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+    let mut command =
+        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+    command.env("KUBECONFIG", kubeconfig);
+    let operator = Operator::start(command, stage.folder.path());
+
+    stage.apply(&stage.shop("web", &json!({})));
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+    stage.apply(&stage.shop("web", &json!({ "more": { "enabled": true } })));
+    stage.shop_becomes("web", "all of it", |shop| {
+        shop["status"]["deployedRelease"]["version"] == 2 && is(shop, "Ready", "True")
+    });
+    stage.kubectl(&["delete", "deployment", "web"]);
+    operator.says("Reconciled release");
+    stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=60s"]);
+    let log = operator.log();
+    for word in ["forbidden", "no right"] {
+        assert!(!log.contains(word) || log.contains("cannot find RESTMapping"), "{log}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_allowed_is_done_without_and_named() {
     let crd = r"apiVersion: apiextensions.k8s.io/v1

@@ -257,6 +257,18 @@ impl ChartController {
         }
     }
 
+    /// Takes a Helm operator's owner references off records; who may not does without.
+    async fn disown(&self, history: History) -> Result<History, ReleaseError> {
+        match self.driver.disown(history.clone()).await {
+            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+                let right = "patch secrets";
+                tracing::warn!(right, %error, "no right to keep a record for its uninstall: done without");
+                Ok(history)
+            }
+            disowned => disowned,
+        }
+    }
+
     /// Brings the definitions of `crds/`; who may not does without, and says so once.
     async fn define(&self) -> Result<(), ReleaseError> {
         if self.without_crds.load(Ordering::Relaxed) {
@@ -282,7 +294,7 @@ impl ChartController {
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let history = match self.find(&self.driver, &work.site).await {
             // What Helm operators wrote must not be collected before the release is uninstalled.
-            Ok(history) if !history.owners().is_empty() => self.driver.disown(history).await,
+            Ok(history) if !history.owners().is_empty() => self.disown(history).await,
             history => history,
         };
         history.map_err(|error| Stop::Stuck {

@@ -144,13 +144,23 @@ pub fn load(
 ) -> Result<Vec<Watch>, WatchesError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
-    parse(path, &text, reconcilers, override_types)
+    parse(path, &text, Some(reconcilers), override_types)
+}
+
+/// The same for somebody who only looks at the charts: reconcilers need not be there.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_charts(path: &Path, override_types: OverrideTypes) -> Result<Vec<Watch>, WatchesError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
+    parse(path, &text, None, override_types)
 }
 
 fn parse(
     path: &Path,
     text: &str,
-    reconcilers: &[(&str, GroupVersionKind)],
+    reconcilers: Option<&[(&str, GroupVersionKind)]>,
     override_types: OverrideTypes,
 ) -> Result<Vec<Watch>, WatchesError> {
     let at = |line, message| Problem { path: path.to_owned(), line, message };
@@ -216,7 +226,8 @@ pub(crate) fn describe(gvk: &GroupVersionKind) -> String {
 
 struct Loader<'a> {
     path: &'a Path,
-    reconcilers: &'a [(&'a str, GroupVersionKind)],
+    /// Those that are registered; `None` if that does not matter.
+    reconcilers: Option<&'a [(&'a str, GroupVersionKind)]>,
     override_types: OverrideTypes,
     /// Charts by path: two kinds may share one.
     charts: HashMap<String, Arc<CompiledChart>>,
@@ -297,16 +308,17 @@ impl Loader<'_> {
     }
 
     fn reconciler(&self, gvk: &GroupVersionKind, name: String) -> Result<String, String> {
-        match self.reconcilers.iter().find(|(registered, _)| *registered == name) {
+        let Some(reconcilers) = self.reconcilers else { return Ok(name) };
+        match reconcilers.iter().find(|(registered, _)| *registered == name) {
             Some((_, of)) if of == gvk => Ok(name),
             Some((_, of)) => {
                 Err(format!("reconciler {name:?} is for {}, not {}", describe(of), describe(gvk)))
             }
-            None if self.reconcilers.is_empty() => Err(format!(
+            None if reconcilers.is_empty() => Err(format!(
                 "unknown reconciler {name:?}: this program has none (`catamaran run` carries charts only)"
             )),
             None => {
-                let names: Vec<&str> = self.reconcilers.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = reconcilers.iter().map(|(name, _)| *name).collect();
                 Err(format!("unknown reconciler {name:?}: main.rs registers {}", names.join(", ")))
             }
         }
