@@ -59,6 +59,7 @@ async fn an_install_costs_its_writes_and_an_idle_release_nothing() {
         "patch services 201",
         "patch deployments 201",
         "update secrets 200",
+        "create events 201", // that it was installed
     ];
     assert_eq!(own, expected);
 
@@ -126,6 +127,7 @@ async fn a_restart_over_an_existing_release_writes_nothing_and_an_upgrade_only_w
         "patch deployments 200",
         "update secrets 200",
         "update secrets 200",
+        "create events 201", // that it was upgraded
     ];
     assert_eq!(about_objects, expected);
 }

@@ -164,11 +164,12 @@ impl<P> Store<P> {
     }
 }
 
-/// Follows a watch until the returned future is dropped.
+/// Follows a watch until the returned future is dropped, or the API server says that it does not serve
+/// the kind (any more): then it returns, and what the store has stays.
 ///
 /// `project` reduces each object; `on_change` is told of every change after the store has it and must
-/// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and up
-/// to a minute where the kind is missing or forbidden.
+/// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and
+/// after a minute where the kind is forbidden: no news will tell of a right that was given.
 pub async fn follow<P>(
     client: Client,
     target: Target,
@@ -189,6 +190,7 @@ pub async fn follow<P>(
             while let Some(event) = stream.next().await {
                 match event {
                     Ok(event) => follower.event(event, &mut backoff, |object| object),
+                    Err(error) if code(&error) == Some(404) => return,
                     Err(error) => backoff.pause(&error, &on_trouble).await,
                 }
             }
@@ -203,6 +205,7 @@ pub async fn follow<P>(
                         metadata: partial.metadata,
                         data: Value::Null,
                     }),
+                    Err(error) if code(&error) == Some(404) => return,
                     Err(error) => backoff.pause(&error, &on_trouble).await,
                 }
             }
@@ -293,7 +296,7 @@ struct Backoff {
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(800);
     const MOST: Duration = Duration::from_secs(30);
-    const MOST_REFUSED: Duration = Duration::from_mins(1);
+    const REFUSED: Duration = Duration::from_mins(1);
 
     fn reset(&mut self) {
         self.attempts = 0;
@@ -306,11 +309,10 @@ impl Backoff {
             self.attempts = 1;
             return;
         }
-        let most = match code {
-            Some(403..=405) => Self::MOST_REFUSED,
-            _ => Self::MOST,
+        let retry_in = match code {
+            Some(403 | 405) => Self::REFUSED,
+            _ => Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(Self::MOST),
         };
-        let retry_in = Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(most);
         self.attempts = self.attempts.saturating_add(1);
         on_trouble(&Trouble { code, message: error.to_string(), retry_in });
         tokio::time::sleep(retry_in).await;
@@ -324,5 +326,76 @@ fn code(error: &watcher::Error) -> Option<u16> {
         | watcher::Error::WatchFailed(kube::Error::Api(status))
         | watcher::Error::WatchError(status) => Some(status.code),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn object(name: &str, version: &str) -> DynamicObject {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            resource_version: Some(version.to_owned()),
+            ..ObjectMeta::default()
+        };
+        DynamicObject { types: None, metadata, data: Value::Null }
+    }
+
+    /// What a watch tells of these events.
+    fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
+        let told = RefCell::new(Vec::new());
+        let on_change = |change: Change<()>| {
+            told.borrow_mut().push(match change {
+                Change::Seen { key, listed: true, .. } => format!("listed {key}"),
+                Change::Seen { key, .. } => format!("seen {key}"),
+                Change::Gone { key, .. } => format!("gone {key}"),
+            });
+        };
+        let store = Store::default();
+        let mut follower = Follower { store: &store, project: |_| (), on_change, listed: None };
+        for event in events {
+            follower.event(event, &mut Backoff::default(), |object| object);
+        }
+        told.into_inner()
+    }
+
+    #[test]
+    fn what_vanished_while_nobody_watched_is_told_after_the_next_list() {
+        let first = [
+            Event::Init,
+            Event::InitApply(object("a", "1")),
+            Event::InitApply(object("b", "2")),
+            Event::InitApply(object("c", "3")),
+            Event::InitDone,
+            Event::Delete(object("c", "4")),
+        ];
+        // A list that breaks off proves nothing; the one after it does.
+        let again = [
+            Event::Init,
+            Event::InitApply(object("a", "1")),
+            Event::Init,
+            Event::InitApply(object("a", "1")),
+            Event::InitApply(object("d", "9")),
+            Event::InitDone,
+        ];
+        let told = told(first.into_iter().chain(again).collect());
+        assert_eq!(told, ["listed a", "listed b", "listed c", "gone c", "listed d", "gone b"]);
+    }
+
+    #[test]
+    fn an_object_that_came_anew_under_its_name_is_told() {
+        let events = [
+            Event::Init,
+            Event::InitApply(object("a", "1")),
+            Event::InitDone,
+            Event::Init,
+            Event::InitApply(object("a", "7")),
+            Event::InitDone,
+            Event::Apply(object("a", "8")),
+        ];
+        assert_eq!(told(events.into()), ["listed a", "listed a", "seen a"]);
     }
 }

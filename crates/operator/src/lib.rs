@@ -18,6 +18,7 @@ mod client;
 pub mod crds;
 mod lead;
 mod manager;
+mod metrics;
 pub mod native;
 mod options;
 mod serve;
@@ -25,5 +26,6 @@ pub mod watches;
 
 pub use catamaran_chart::PostRender;
 pub use charts::lookup;
+pub use manager::events::Severity;
 pub use manager::{Manager, ManagerError};
-pub use options::{LogFormat, LogOptions, Options, arguments, normalised};
+pub use options::{LimitOptions, LogFormat, LogOptions, Options, arguments, normalised};

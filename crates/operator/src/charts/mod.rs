@@ -13,6 +13,7 @@ mod render;
 mod report;
 mod seeds;
 mod site;
+mod tell;
 mod uninstall;
 mod wishes;
 
@@ -31,8 +32,10 @@ use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
 use crate::manager::queue::Key;
+use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use tell::Teller;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -56,25 +59,27 @@ pub(crate) struct ChartController {
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
+    tell: Teller,
 }
 
 impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
-    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>) -> Self {
+    pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
             .ignoring(watch.ignored.clone())
             .ways(Ways { crds: watch.crds, ..Ways::default() });
         let storage = watch.storage_namespace.clone();
         let own = hub.client.default_namespace();
         Self {
+            tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
             driver: match &storage {
                 Some(place) => driver.stored_in(place),
                 None => driver,
             },
-            crds: watch.crds,
             home: storage.clone().unwrap_or_else(|| own.to_owned()),
             storage,
             mapper: hub.mapper.clone(),
@@ -83,6 +88,7 @@ impl ChartController {
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
+            crds: watch.crds,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }

@@ -22,6 +22,7 @@ use super::render::Draw;
 use super::report::{self, Stuck};
 use super::seeds::{self, DRAWN};
 use super::site::Site;
+use super::tell::Teller;
 use super::wishes::Wishes;
 use super::{ChartController, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
@@ -57,6 +58,7 @@ pub(super) struct Own<'a> {
     pub key: &'a Key,
     pub api: &'a Api<DynamicObject>,
     pub writes: &'a Writes,
+    pub tell: &'a Teller,
 }
 
 /// What keeps a reconcile from its end.
@@ -72,7 +74,7 @@ pub(super) enum Stop {
 impl ChartController {
     pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
         let Request { key, object, api, writes } = request;
-        let own = Own { key: &key, api: &api, writes: &writes };
+        let own = Own { key: &key, api: &api, writes: &writes, tell: &self.tell };
         let mut resource = DynamicObject::clone(&object);
         let leaving = resource.metadata.deletion_timestamp.is_some();
         if !finalizer::is_set(&resource) {
@@ -102,7 +104,9 @@ impl ChartController {
         };
         let (draft, outcome) = match render::values(&resource) {
             Ok(spec) => {
+                let values = self.tell.phase("values");
                 let config = Arc::new(self.overrides.over(spec));
+                drop(values);
                 let resource = resource.clone();
                 let key = &key;
                 let mut work = Work { key, resource, owner, site, labels, wishes, config, draft };
@@ -128,6 +132,7 @@ impl ChartController {
         if !done {
             let (applied, drawn) = self.drive(work).await?;
             report::log(applied.done, &applied.release);
+            self.tell.done(&work.resource, applied.done, &applied.release);
             let (release, notes) = (&applied.release, applied.release.info.notes.as_str());
             let told = report::Deployed { history: &applied.history, release, notes };
             report::deployed(&mut work.draft, &told, self.status_manifest);
@@ -292,6 +297,7 @@ impl ChartController {
     }
 
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+        let _plan = self.tell.phase("plan");
         let history = match self.find(&self.driver, &work.site).await {
             // What Helm operators wrote must not be collected before the release is uninstalled.
             Ok(history) if !history.owners().is_empty() => self.disown(history).await,
@@ -307,6 +313,7 @@ impl ChartController {
     /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
     /// what is not as it shall be.
     async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+        let _apply = self.tell.phase("apply");
         let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
@@ -324,6 +331,7 @@ impl ChartController {
             return self.reapply(history, work).await;
         }
         let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
         let resumed = driver.resume(history, desired).await;
         resumed.map_err(|error| self.release_failed(history, error))
     }
@@ -358,6 +366,7 @@ impl ChartController {
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
         let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
         let applied = driver.apply(history, desired).await;
         applied.map_err(|error| self.release_failed(history, error))
     }
@@ -389,10 +398,12 @@ impl ChartController {
         if newest != known {
             return Ok(false);
         }
+        let _apply = self.tell.phase("apply");
         let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
+        self.tell.done(&work.resource, applied.done, &applied.release);
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
@@ -405,6 +416,7 @@ impl ChartController {
         facts: &ReleaseFacts,
         draw: Draw,
     ) -> Result<Rendered, Stop> {
+        let _render = self.tell.phase("render");
         self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
@@ -490,9 +502,11 @@ pub(super) async fn conclude(
         }
         Err(Stop::Stuck { stuck, message, transient }) => {
             report::stuck(&mut draft, &stuck, &message);
+            own.tell.stuck(resource, &stuck, &message);
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
         }
     };
+    let _status = own.tell.phase("status");
     match draft.write(own.api, resource).await {
         Ok(Written::Conflict) => Err(Failure::Conflict),
         Ok(Written::Changed(written)) => {

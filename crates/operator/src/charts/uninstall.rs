@@ -35,10 +35,13 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {
-                let told =
-                    if found.is_some() { "Uninstalled release" } else { "Release not found" };
+                let was_there = found.is_some();
+                let told = if was_there { "Uninstalled release" } else { "Release not found" };
                 let name = found.unwrap_or_else(|| resource.name_any());
                 tracing::info!(release = name, "{told}");
+                if was_there {
+                    own.tell.uninstalled(resource, &name);
+                }
                 self.forget_seed(own.key, resource, &site).await;
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await

@@ -1,14 +1,34 @@
 //! The Lease object: read, taken, renewed, released.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use futures::TryStreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::PostParams;
+use kube::api::{PostParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 
 use super::Seat;
+
+/// How long one watch lasts at most, in seconds, if nothing happens.
+const WATCH: u32 = 290;
+
+/// Why a wait for the lease ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// It may be free, or something changed that is worth a look.
+    Look,
+    /// It cannot be watched for want of a right.
+    Forbidden,
+}
+
+/// How a watch on the lease ended.
+enum Seen {
+    MayBeFree,
+    Nothing,
+}
 
 /// What we know of the lease.
 #[derive(Clone)]
@@ -27,6 +47,10 @@ impl Record {
 
     pub fn identity(&self) -> &str {
         &self.seat.identity
+    }
+
+    pub fn name(&self) -> &str {
+        &self.seat.name
     }
 
     /// Who held the lease when we last saw it.
@@ -54,6 +78,56 @@ impl Record {
         }
         let claim = self.claim(Some(lease));
         self.written(self.api.replace(&self.seat.name, &PostParams::default(), &claim).await)
+    }
+
+    /// Watches the lease until it is let go, or has run out without being renewed. After a watch that
+    /// failed it is looked at again after `pause`.
+    pub async fn until_free(&mut self, pause: Duration) -> Waited {
+        match self.watch().await {
+            Ok(Seen::MayBeFree) => return Waited::Look,
+            Ok(Seen::Nothing) => {}
+            Err(kube::Error::Api(status)) if status.is_forbidden() => return Waited::Forbidden,
+            Err(error) => tracing::debug!(%error, "the watch on the lease failed"),
+        }
+        tokio::time::sleep(pause.min(self.left())).await;
+        Waited::Look
+    }
+
+    /// Follows the lease as long as others hold it; ends with the watch.
+    async fn watch(&mut self) -> Result<Seen, kube::Error> {
+        let api = self.api.clone();
+        let name = format!("metadata.name={}", self.seat.name);
+        let only = WatchParams::default().fields(&name).timeout(WATCH);
+        let version = self.seen.as_ref().and_then(|(lease, _)| lease.resource_version());
+        let version = version.unwrap_or_default();
+        let Ok(events) = tokio::time::timeout(self.left(), api.watch(&only, &version)).await else {
+            return Ok(Seen::MayBeFree);
+        };
+        let mut events = pin!(events?);
+        loop {
+            let Ok(event) = tokio::time::timeout(self.left(), events.try_next()).await else {
+                return Ok(Seen::MayBeFree); // nobody renewed it
+            };
+            match event? {
+                Some(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => {
+                    if holder(&lease).is_none() {
+                        return Ok(Seen::MayBeFree);
+                    }
+                    self.see(lease);
+                }
+                Some(WatchEvent::Deleted(_)) => return Ok(Seen::MayBeFree),
+                Some(WatchEvent::Bookmark(_)) => {}
+                Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
+                None => return Ok(Seen::Nothing),
+            }
+        }
+    }
+
+    /// For how long the lease is good if nobody renews it.
+    fn left(&self) -> Duration {
+        let left =
+            |(lease, changed): &(Lease, Instant)| good_for(lease).saturating_sub(changed.elapsed());
+        self.seen.as_ref().map(left).unwrap_or_default()
     }
 
     /// Gives the lease up, if it is still ours.

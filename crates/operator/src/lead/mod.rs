@@ -3,23 +3,29 @@
 //! The rules are client-go's: a Lease is written with its resourceVersion as a precondition, so that
 //! of two who try one fails; whether somebody else's lease has run out is counted by our own clock
 //! from when we last saw it change, so that clocks need not agree; who cannot renew in time gives up
-//! before others may take over; who ends lets go.
+//! before others may take over; who ends lets go. Beyond them: who stands by watches the lease and does
+//! not poll, and a [`Fence`] keeps a leader from writing that does not know yet that it is none.
 
+mod fence;
 mod lease;
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use kube::{Api, Client};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use lease::Record;
+use crate::metrics::Metrics;
+pub(crate) use fence::{Fence, Moment};
+use lease::{Record, Waited};
 
 /// How long a lease is good without being renewed.
 const LEASE: Duration = Duration::from_secs(15);
-/// How long a leader tries to renew before it gives up.
+/// How long a leader tries to renew before it gives up; after that it writes nothing. What it has sent
+/// until then has the rest of the lease to arrive.
 const RENEW_WITHIN: Duration = Duration::from_secs(10);
-/// How often is tried, to acquire or to renew.
+/// How often is tried, to renew or, where the lease cannot be watched, to acquire.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Which lease, and in whose name.
@@ -38,17 +44,21 @@ pub(crate) struct Leadership {
     record: Record,
     lost: CancellationToken,
     renewing: JoinHandle<()>,
+    metrics: Arc<Metrics>,
 }
 
 impl Leadership {
-    /// Waits until nobody else leads. Errors are logged and tried again.
-    pub async fn acquire(client: Client, seat: Seat) -> Self {
+    /// Waits until nobody else leads, then opens the fence. Errors are logged and tried again.
+    pub async fn acquire(client: Client, seat: Seat, fence: &Fence, metrics: Arc<Metrics>) -> Self {
+        metrics.leads(&seat.name, false);
         let api = Api::namespaced(client, &seat.namespace);
         let mut record = Record::new(api, seat, LEASE);
         let mut told = None;
-        loop {
+        let mut watches = true;
+        let renewed = loop {
+            let begun = Moment::now();
             match record.take().await {
-                Ok(true) => break,
+                Ok(true) => break begun,
                 Ok(false) => {
                     let holder = record.holder().map(str::to_owned);
                     if holder != told {
@@ -56,25 +66,39 @@ impl Leadership {
                         told = holder;
                     }
                 }
-                Err(error) => tracing::warn!(%error, "cannot read or write the lease; trying on"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read or write the lease; trying on");
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
             }
-            tokio::time::sleep(RETRY).await;
-        }
+            if !watches {
+                tokio::time::sleep(RETRY).await;
+            } else if let Waited::Forbidden = record.until_free(RETRY).await {
+                tracing::info!("no right to watch the lease: asking for it every {RETRY:?}");
+                watches = false;
+            }
+        };
+        fence.extend(renewed + RENEW_WITHIN);
         tracing::info!(identity = record.identity(), "leading");
+        metrics.leads(record.name(), true);
         let lost = CancellationToken::new();
-        let renewing = tokio::spawn(renew(record.clone(), lost.clone()));
-        Self { record, lost, renewing }
+        let renewing = renew(record.clone(), renewed, fence.clone(), lost.clone());
+        Self { record, lost, renewing: tokio::spawn(renewing), metrics }
     }
 
     /// Returns when leadership is lost.
     pub async fn lost(&self) {
         self.lost.cancelled().await;
+        self.metrics.leads(self.record.name(), false);
     }
 
-    /// Lets go, so that the next one need not wait for the lease to run out.
+    /// Lets go, so that the next one need not wait for the lease to run out. The fence must be sealed:
+    /// from here on another one may write.
     pub async fn release(mut self) {
         self.renewing.abort();
         let _ = (&mut self.renewing).await;
+        self.metrics.leads(self.record.name(), false);
         if !self.lost.is_cancelled()
             && let Err(error) = self.record.release().await
         {
@@ -83,15 +107,17 @@ impl Leadership {
     }
 }
 
-async fn renew(mut record: Record, lost: CancellationToken) {
-    let mut renewed = Instant::now();
+async fn renew(mut record: Record, mut renewed: Moment, fence: Fence, lost: CancellationToken) {
     loop {
         tokio::time::sleep(RETRY).await;
-        let begun = Instant::now();
-        match tokio::time::timeout(RENEW_WITHIN.saturating_sub(renewed.elapsed()), record.take())
-            .await
-        {
-            Ok(Ok(true)) => renewed = begun,
+        let begun = Moment::now();
+        let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
+        match tokio::time::timeout(left, record.take()).await {
+            Ok(Ok(true)) => {
+                // From before it was asked for: whoever counts from the answer counts longer.
+                renewed = begun;
+                fence.extend(renewed + RENEW_WITHIN);
+            }
             Ok(Ok(false)) => {
                 tracing::error!(leader = record.holder(), "somebody else leads");
                 break;
@@ -103,5 +129,6 @@ async fn renew(mut record: Record, lost: CancellationToken) {
             break;
         }
     }
+    fence.seal();
     lost.cancel();
 }

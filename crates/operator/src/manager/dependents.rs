@@ -110,6 +110,11 @@ impl Dependents {
         Self { feeds, queue, kinds, watched: Mutex::default() }
     }
 
+    /// The manager's kinds.
+    pub fn kinds(&self) -> &Arc<KindIndex> {
+        &self.kinds
+    }
+
     /// The cache of a kind's objects with these labels; the first call starts the watch.
     pub fn watch(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,23 +1,27 @@
-//! Workers: take a key, reconcile it in a task of its own, decide when it comes back.
+//! Takes keys from the queue, reconciles each in a task of its own, decides when it comes back.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
+use futures::FutureExt;
 use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
 use kube::{Api, Client, ResourceExt};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinError;
+use tokio::time::Instant;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument;
 
 use super::controller::{Controller, Failure, Next, Request};
 use super::feeds::Cache;
+use super::pulse::{Pace, Pulse};
 use super::queue::{Item, Key, Queue};
 use super::writes::Writes;
+use crate::metrics::{KindMetrics, KindStats, Resource, Source};
 use crate::watches::describe;
 
-/// No reconcile runs longer: a hung call must not hold a worker for ever.
-const DEADLINE: Duration = Duration::from_mins(5);
 /// The first pause after a failure; it doubles with every failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure.
@@ -26,8 +30,10 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
+/// Work that is ready and not begun for this long, or not ended after its deadline, is stuck.
+const STUCK: Duration = Duration::from_secs(30);
 
-/// One kind as the workers need it.
+/// One kind as the dispatcher needs it.
 pub(super) struct Kind {
     pub gvk: GroupVersionKind,
     pub cache: Arc<Cache<DynamicObject>>,
@@ -35,33 +41,78 @@ pub(super) struct Kind {
     pub period: Option<Duration>,
     /// What these match is carried by another entry of the same kind.
     pub earlier: Vec<Selector>,
+    pub metrics: KindMetrics,
+    /// Its name in metrics.
+    pub name: String,
+    pub pace: Pace,
 }
 
-/// What all workers share.
+/// What all reconciles share.
 pub(super) struct Dispatch {
     pub client: Client,
     pub mapper: Mapper,
     pub queue: Arc<Queue>,
     pub kinds: Vec<Kind>,
+    /// No reconcile runs longer: a hung call must not hold its key for ever.
+    pub deadline: Duration,
     /// Failures in a row.
     pub failures: Mutex<HashMap<Key, u32>>,
     /// Our last write to each resource.
     pub writes: Arc<Writes>,
+    /// Whether keys are taken: who stands by takes none.
+    pub working: AtomicBool,
+}
+
+/// Gives a key back even if what was done with it panics.
+struct Held<'a>(&'a Queue, &'a Key);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.done(self.1);
+    }
 }
 
 impl Dispatch {
-    /// Works until the queue is closed and the item in hand is done.
-    pub async fn work(&self) {
+    /// Works until the queue is closed; `tasks` has what is under way then.
+    pub async fn work(self: Arc<Self>, tasks: TaskTracker) {
+        self.working.store(true, Ordering::Relaxed);
         while let Some(item) = self.queue.next().await {
-            self.run(&item).await;
-            self.queue.done(&item.key);
+            let this = self.clone();
+            tasks.spawn(async move {
+                let _held = Held(&this.queue, &item.key);
+                this.run(&item).await;
+            });
         }
+        self.working.store(false, Ordering::Relaxed);
+        tasks.close();
+    }
+
+    /// What keeps the queue from moving, if anything does.
+    pub fn stuck(&self) -> Option<String> {
+        if !self.working.load(Ordering::Relaxed) {
+            return None;
+        }
+        let untaken = self.queue.untaken();
+        if untaken > STUCK {
+            return Some(format!("work has been waiting for {untaken:?} and nobody takes it"));
+        }
+        let stats = self.queue.stats();
+        let longest = self.kinds.iter().zip(&stats).filter_map(|(kind, stats)| {
+            stats.working.iter().max().map(|longest| (longest, &kind.gvk.kind))
+        });
+        let (longest, kind) = longest.max()?;
+        (*longest > self.deadline.saturating_add(STUCK)).then(|| {
+            format!("a reconcile of a {kind} goes on {longest:?} after it began: it never yields")
+        })
     }
 
     async fn run(&self, item: &Item) {
         let Some(kind) = self.kinds.get(item.key.kind) else { return };
+        kind.metrics.queued.observe(item.waited.as_secs_f64());
+        kind.metrics.took("queue", item.waited);
         let Some(object) = kind.cache.get(&item.key.object) else {
-            kind.controller.gone(&item.key).await;
+            // Its end is the deadline too; what it leaves undone there is nobody's any more.
+            let _ = tokio::time::timeout(self.deadline, kind.controller.gone(&item.key)).await;
             self.writes.forget(&item.key);
             self.succeeded(&item.key);
             return;
@@ -79,8 +130,16 @@ impl Dispatch {
             resource = %item.key.object,
             why = item.reasons,
         );
+        let begun = Instant::now();
         let outcome = self.supervise(kind, &item.key, object).instrument(span.clone()).await;
-        span.in_scope(|| self.schedule(kind, &item.key, outcome));
+        let took = begun.elapsed();
+        for histogram in [&kind.metrics.time, &kind.metrics.worked] {
+            histogram.observe(took.as_secs_f64());
+        }
+        if outcome.is_ok() {
+            kind.pace.took(took);
+        }
+        span.in_scope(|| self.schedule(kind, &item.key, outcome, took));
     }
 
     /// Runs a reconcile where neither a panic nor a hang can hurt anybody else.
@@ -90,28 +149,60 @@ impl Dispatch {
         key: &Key,
         object: Arc<DynamicObject>,
     ) -> Result<Next, Failure> {
-        let mapping =
-            self.mapper.resolve(&kind.gvk).await.map_err(|e| Failure::Transient(e.to_string()))?;
-        let api = match &key.object.namespace {
-            Some(namespace) => {
-                Api::namespaced_with(self.client.clone(), namespace, &mapping.resource)
+        let pulse = Pulse::new();
+        let task = pulse.of(self.reconcile(kind, key, object).boxed()).in_current_span();
+        let mut task = AbortOnDropHandle::new(tokio::spawn(task));
+        let deadline = Instant::now() + self.deadline;
+        let mut lent = false;
+        loop {
+            let patience = kind.pace.patience();
+            tokio::select! {
+                ended = &mut task => return ended.unwrap_or_else(|error| panicked(kind, &error)),
+                () = tokio::time::sleep_until(deadline) => break,
+                () = tokio::time::sleep(patience.saturating_sub(pulse.rests())), if !lent => {
+                    if pulse.rests() >= patience {
+                        // If too many hang already, this one keeps its place.
+                        lent = true;
+                        if self.queue.lend(key) {
+                            tracing::debug!(?patience, "nothing happens: others go on meanwhile");
+                        }
+                    }
+                }
             }
-            None => Api::all_with(self.client.clone(), &mapping.resource),
-        };
-        let request = Request { key: key.clone(), object, api, writes: self.writes.clone() };
-        let controller = kind.controller.clone();
-        let task = async move { controller.reconcile(request).await };
-        let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
-        match tokio::time::timeout(DEADLINE, task).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(panic)) => Err(Failure::Transient(format!("the reconciler panicked: {panic}"))),
-            Err(_) => Err(Failure::Transient(format!("no end after {} s", DEADLINE.as_secs()))),
+        }
+        kind.metrics.timeouts.inc();
+        task.abort();
+        // One that waits ends here at once. One that computes without end does not: its key stays
+        // taken, as it must not run twice, and `stuck` tells of it.
+        let _ = (&mut task).await;
+        Err(Failure::Transient(format!("no end after {:?}", self.deadline)))
+    }
+
+    fn reconcile(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: Arc<DynamicObject>,
+    ) -> impl Future<Output = Result<Next, Failure>> + Send + use<> {
+        let (mapper, client, gvk) = (self.mapper.clone(), self.client.clone(), kind.gvk.clone());
+        let (controller, writes, key) = (kind.controller.clone(), self.writes.clone(), key.clone());
+        async move {
+            let mapping =
+                mapper.resolve(&gvk).await.map_err(|e| Failure::Transient(e.to_string()))?;
+            let api = match &key.object.namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &mapping.resource),
+                None => Api::all_with(client, &mapping.resource),
+            };
+            controller.reconcile(Request { key, object, api, writes }).await
         }
     }
 
-    fn schedule(&self, kind: &Kind, key: &Key, outcome: Result<Next, Failure>) {
+    fn schedule(&self, kind: &Kind, key: &Key, outcome: Result<Next, Failure>, took: Duration) {
+        let metrics = &kind.metrics;
         match outcome {
             Ok(Next::After(delay)) => {
+                tracing::debug!(?took, again_in = ?delay, "reconciled");
+                metrics.requeue_after.inc();
                 self.succeeded(key);
                 let delay = kind.period.map_or(delay, |period| period.min(delay));
                 self.queue.add_after(key.clone(), delay, "asked to look again");
@@ -123,21 +214,30 @@ impl Dispatch {
                 }
             }
             Ok(Next::Rest) => {
+                tracing::debug!(?took, "reconciled");
+                metrics.success.inc();
                 self.succeeded(key);
                 self.again_after_period(kind, key);
             }
             Err(Failure::Conflict) => {
                 tracing::debug!("somebody else wrote meanwhile, again with what they wrote");
+                metrics.requeue.inc();
                 self.queue.add_after(key.clone(), AFTER_CONFLICT, "conflict");
             }
             Err(Failure::Permanent(message)) => {
                 tracing::error!(error = message, "cannot be reconciled until the resource changes");
+                metrics.error.inc();
+                metrics.errors.inc();
+                metrics.terminal.inc();
                 self.succeeded(key);
                 self.again_after_period(kind, key);
             }
             Err(Failure::Transient(message)) => {
                 let pause = self.failed(key);
                 tracing::warn!(error = message, retry_in = ?pause, "reconcile failed");
+                metrics.error.inc();
+                metrics.errors.inc();
+                metrics.retries.inc();
                 self.queue.add_after(key.clone(), pause, "retry after a failure");
             }
         }
@@ -159,6 +259,48 @@ impl Dispatch {
         let pause = FIRST_PAUSE.saturating_mul(1 << (*count).min(16)).min(LONGEST_PAUSE);
         *count = count.saturating_add(1);
         pause
+    }
+}
+
+fn panicked(kind: &Kind, error: &JoinError) -> Result<Next, Failure> {
+    kind.metrics.panics.inc();
+    Err(Failure::Transient(format!("the reconciler panicked: {error}")))
+}
+
+impl Source for Arc<Dispatch> {
+    fn kinds(&self) -> Vec<KindStats> {
+        let stats = self.kinds.iter().zip(self.queue.stats());
+        let told = stats.map(|(kind, stats)| KindStats {
+            controller: kind.name.clone(),
+            depth: stats.depth,
+            adds: stats.adds,
+            running: stats.running,
+            bound: stats.bound,
+            unfinished: stats.working.iter().sum(),
+            longest: stats.working.into_iter().max().unwrap_or_default(),
+        });
+        told.collect()
+    }
+
+    fn resources(&self) -> Vec<(Resource, i64)> {
+        let of_kind = |kind: &Kind| {
+            let GroupVersionKind { group, version, kind: name } = kind.gvk.clone();
+            let told = move |(key, object): (_, Arc<DynamicObject>)| {
+                let catamaran_cluster::watch::ObjectKey { namespace, name: of } = key;
+                let created = object.metadata.creation_timestamp.as_ref()?.0.as_second();
+                let (group, version, kind) = (group.clone(), version.clone(), name.clone());
+                let namespace = namespace.unwrap_or_default();
+                Some((Resource { name: of, namespace, group, version, kind }, created))
+            };
+            kind.cache.filter(|_| true).into_iter().filter_map(told).collect::<Vec<_>>()
+        };
+        self.kinds.iter().flat_map(of_kind).collect()
+    }
+}
+
+impl std::fmt::Debug for Dispatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatch").finish_non_exhaustive()
     }
 }
 

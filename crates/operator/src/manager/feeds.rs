@@ -1,10 +1,11 @@
 //! Feeds: what the API server tells, turned into caches and keys of the queue.
 //!
 //! Each watch is a task with a back-off of its own. A kind that the API server does not serve (yet) is
-//! asked for again, ever more rarely, and delays no other.
+//! asked for once a minute, or when a definition of its group changes ([`super::crds`]); it delays no
+//! other, and neither does one that is forbidden.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::mapper::{Mapper, Mapping};
@@ -14,7 +15,13 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::crds::Definitions;
 use crate::watches::describe;
+
+/// How often is asked for a kind that is missing, where nothing tells of it.
+const MISSING: Duration = Duration::from_mins(1);
+/// The first pause where discovery itself fails; it doubles up to [`MISSING`].
+const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// A watched namespace (`None` is all of them, or a kind without namespaces) and what is in it.
 type NamespaceStore<P> = (Option<String>, Arc<Store<P>>);
@@ -22,44 +29,44 @@ type NamespaceStore<P> = (Option<String>, Arc<Store<P>>);
 /// The caches of one watched kind, one for each namespace that is watched.
 #[derive(Debug)]
 pub struct Cache<P> {
-    /// Set once the kind is known to the API server: only then it is clear whether it has namespaces.
-    stores: OnceLock<Vec<NamespaceStore<P>>>,
-    /// Whether the API server said that it does not serve the kind.
-    missing: AtomicBool,
+    /// Empty until the kind is known to the API server: only then it is clear whether it has namespaces.
+    stores: RwLock<Vec<NamespaceStore<P>>>,
+    /// Whether the API server said that it does not serve the kind, or not to us.
+    refused: AtomicBool,
 }
 
 impl<P> Default for Cache<P> {
     fn default() -> Self {
-        Self { stores: OnceLock::new(), missing: AtomicBool::new(false) }
+        Self { stores: RwLock::default(), refused: AtomicBool::new(false) }
     }
 }
 
 impl<P> Cache<P> {
     /// The projection of one object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<P>> {
-        self.stores_of(key).find_map(|store| store.get(key))
+        self.first_of(key, |store| store.get(key))
     }
 
     /// When the last complete list of the key's namespace began, see [`Store::listed_at`].
     pub fn listed_at(&self, key: &ObjectKey) -> Option<Instant> {
-        self.stores_of(key).find_map(|store| store.listed_at())
+        self.first_of(key, Store::listed_at)
     }
 
     /// All projections that `keep` likes, with their keys.
     pub fn filter(&self, keep: impl Fn(&P) -> bool) -> Vec<(ObjectKey, Arc<P>)> {
-        self.stores().iter().flat_map(|(_, store)| store.filter(&keep)).collect()
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.iter().flat_map(|(_, store)| store.filter(&keep)).collect()
     }
 
     /// Whether all first lists have been read.
     pub fn is_synced(&self) -> bool {
-        self.stores
-            .get()
-            .is_some_and(|stores| stores.iter().all(|(_, store)| store.listed_at().is_some()))
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        !stores.is_empty() && stores.iter().all(|(_, store)| store.listed_at().is_some())
     }
 
-    /// Whether all first lists have been read, or the kind is known to be missing for now.
+    /// Whether all first lists have been read, or the kind is known to be missing or forbidden for now.
     pub fn is_settled(&self) -> bool {
-        self.missing.load(Ordering::Relaxed) || self.is_synced()
+        self.refused.load(Ordering::Relaxed) || self.is_synced()
     }
 
     /// Returns once [`Cache::is_settled`], or when the time is over.
@@ -73,13 +80,25 @@ impl<P> Cache<P> {
         let _ = tokio::time::timeout(within, settled).await;
     }
 
-    fn stores_of<'a>(&'a self, key: &'a ObjectKey) -> impl Iterator<Item = &'a Arc<Store<P>>> {
+    fn first_of<T>(&self, key: &ObjectKey, look: impl Fn(&Store<P>) -> Option<T>) -> Option<T> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
         let holds = |namespace: &Option<String>| namespace.is_none() || *namespace == key.namespace;
-        self.stores().iter().filter(move |(namespace, _)| holds(namespace)).map(|(_, store)| store)
+        stores.iter().filter(|(namespace, _)| holds(namespace)).find_map(|(_, store)| look(store))
     }
 
-    fn stores(&self) -> &[NamespaceStore<P>] {
-        self.stores.get().map_or(&[], Vec::as_slice)
+    /// The stores of these namespaces; those that are there keep what they have.
+    fn open(&self, namespaces: &[Option<String>]) -> Vec<NamespaceStore<P>> {
+        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let store = |namespace: &Option<String>| {
+            let known = stores.iter().find(|(of, _)| of == namespace);
+            known.cloned().unwrap_or_else(|| (namespace.clone(), Arc::default()))
+        };
+        *stores = namespaces.iter().map(store).collect();
+        stores.clone()
+    }
+
+    fn refuse(&self, refused: bool) {
+        self.refused.store(refused, Ordering::Relaxed);
     }
 }
 
@@ -92,6 +111,8 @@ pub struct Feeds {
     pub mapper: Mapper,
     /// The watched namespaces; `[None]` is all of them.
     pub namespaces: Arc<[Option<String>]>,
+    /// Tells when a missing kind may have come.
+    pub definitions: Arc<Definitions>,
     /// Ends every feed.
     pub stop: CancellationToken,
     /// Keeps count of the feeds' tasks.
@@ -142,53 +163,69 @@ impl Feeds {
         Project: Fn(DynamicObject) -> P + Clone + Send + Sync + 'static,
         OnChange: Fn(Change<P>) + Clone + Send + Sync + 'static,
     {
-        let mapping = self.resolve(&subject.gvk, &cache.missing).await;
-        cache.missing.store(false, Ordering::Relaxed);
-        let namespaces: &[Option<String>] =
-            if mapping.namespaced { &self.namespaces } else { &[None] };
-        let stores: Vec<NamespaceStore<P>> =
-            namespaces.iter().map(|namespace| (namespace.clone(), Arc::default())).collect();
-        let follow = |namespace: &Option<String>, store: &Arc<Store<P>>| {
-            let target = Target {
-                resource: mapping.resource.clone(),
-                namespace: namespace.clone(),
-                selector: subject.selector.clone(),
-                content: subject.content,
-            };
-            let complain = complaint(&subject.gvk, namespace.as_deref());
-            watch::follow(
-                self.client.clone(),
-                target,
-                store.clone(),
-                project.clone(),
-                on_change.clone(),
-                complain,
-            )
-        };
-        let watches: Vec<_> =
-            stores.iter().map(|(namespace, store)| follow(namespace, store)).collect();
-        // Cannot be set already: this is the only place that sets it, and it runs once per cache.
-        let _ = cache.stores.set(stores);
-        futures::future::join_all(watches).await;
+        let mut pause = UNKNOWN;
+        loop {
+            let mapping = self.resolve(&subject.gvk, cache).await;
+            let begun = Instant::now();
+            let namespaces: &[Option<String>] =
+                if mapping.namespaced { &self.namespaces } else { &[None] };
+            let watches = cache.open(namespaces).into_iter().map(|(namespace, store)| {
+                let complain = complaint(&subject.gvk, namespace.as_deref());
+                let target = Target {
+                    resource: mapping.resource.clone(),
+                    namespace,
+                    selector: subject.selector.clone(),
+                    content: subject.content,
+                };
+                let trouble = move |trouble: &Trouble| {
+                    cache.refuse(trouble.code == Some(403));
+                    complain(trouble);
+                };
+                let (client, on_change) = (self.client.clone(), on_change.clone());
+                Box::pin(watch::follow(client, target, store, project.clone(), on_change, trouble))
+            });
+            // Each goes on until its path is not found: then it is not there for the others either.
+            futures::future::select_all(watches).await;
+            tracing::warn!(gvk = describe(&subject.gvk), "kind is not served any more");
+            if begun.elapsed() > MISSING {
+                pause = UNKNOWN;
+            }
+            // Discovery learns of it a little later, and must not be asked without a pause till then.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MISSING);
+            self.mapper.forget(&subject.gvk);
+        }
     }
 
-    async fn resolve(&self, gvk: &GroupVersionKind, missing: &AtomicBool) -> Mapping {
-        let mut pause = Duration::from_secs(1);
+    /// Waits for a kind until the API server serves it.
+    async fn resolve<P>(&self, gvk: &GroupVersionKind, cache: &Cache<P>) -> Mapping {
+        let mut told = false;
+        let mut pause = UNKNOWN;
         loop {
+            // Before it is asked for, so that nothing that comes in between is missed.
+            let mut news = self.definitions.of_group(&gvk.group);
             match self.mapper.resolve(gvk).await {
-                Ok(mapping) => return mapping,
+                Ok(mapping) => {
+                    cache.refuse(false);
+                    return mapping;
+                }
+                Err(error) if error.is_no_match() => {
+                    cache.refuse(true);
+                    if !told {
+                        tracing::warn!(gvk = describe(gvk), %error, "kind cannot be watched yet; install its CRD, e.g. by `make install`");
+                    }
+                    told = true;
+                    self.definitions.follow(self);
+                    if tokio::time::timeout(MISSING, news.next()).await.is_ok() {
+                        self.mapper.forget(gvk);
+                    }
+                }
                 Err(error) => {
-                    missing.store(error.is_no_match(), Ordering::Relaxed);
-                    let hint = if error.is_no_match() {
-                        "; install its CRD, e.g. by `make install`"
-                    } else {
-                        ""
-                    };
-                    tracing::warn!(gvk = describe(gvk), %error, retry_in = ?pause, "kind cannot be watched yet{hint}");
+                    tracing::warn!(gvk = describe(gvk), %error, retry_in = ?pause, "kind cannot be watched yet");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MISSING);
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_mins(1));
         }
     }
 }
@@ -208,12 +245,6 @@ fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Troubl
                 gvk,
                 scope,
                 "no right to list and watch this kind: its changes go unnoticed"
-            ),
-            Some(404) => tracing::warn!(
-                gvk,
-                scope,
-                ?retry_in,
-                "kind is not served (any more); if its CRD is missing, install it"
             ),
             _ => {
                 let message = trouble.message.as_str();

@@ -1,46 +1,45 @@
 //! The manager: carries the resources of all kinds, chart and native, through one queue.
 //!
 //! It knows no Helm. Start: watches.yaml and charts are checked before anything touches the network;
-//! then the probes, the feeds, the workers. End: no new work is taken, work in hand is finished within
-//! [`GRACE`], the probes go last.
+//! then the probes, the feeds, the workers. End: no new work is taken, work in hand is finished, the
+//! lease is let go, the probes go last.
 
 pub(crate) mod controller;
+mod crds;
 pub(crate) mod dependents;
 mod dispatch;
+pub(crate) mod events;
 pub(crate) mod feeds;
+mod pulse;
 pub(crate) mod queue;
+mod running;
+mod signals;
 pub(crate) mod status;
 pub(crate) mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catamaran_chart::Budget;
 use catamaran_chart::{PostRender, PostRenderers};
 use catamaran_cluster::mapper::Mapper;
-use catamaran_cluster::watch::{Change, Content};
 use kube::Client;
-use kube::core::{DynamicObject, GroupVersionKind};
-use tokio::task::JoinSet;
+use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::charts::ChartController;
-use crate::lead::{Leadership, Seat};
+use crate::client;
+use crate::lead::{Fence, Seat};
+use crate::metrics::{KindMetrics, Metrics};
 use crate::native::{NativeController, Reconciler, gvk};
 use crate::options::Options;
+use crate::serve;
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
-use crate::{client, serve};
 use controller::Controller;
-use dependents::{Dependents, KindIndex};
-use dispatch::{Dispatch, Kind};
-use feeds::{Feeds, Subject};
-use queue::{Key, KindId, Queue, Urgency};
-
-/// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
-/// as terminationGracePeriodSeconds; what does not end in time is resumed by the next process.
-const GRACE: Duration = Duration::from_secs(8);
+use dependents::Dependents;
+use events::Recorder;
+use running::Running;
+use signals::Signals;
 
 /// Why a manager did not run, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +72,9 @@ pub(crate) struct Hub {
     pub dependents: Arc<Dependents>,
     /// How much a rendering may use.
     pub render_limits: Budget,
+    /// Where events are handed in.
+    pub events: Recorder,
+    pub metrics: Arc<Metrics>,
     /// Whether the status of chart kinds shows manifests.
     pub status_manifest: bool,
 }
@@ -145,26 +147,30 @@ impl Manager {
         self.options = self.options.settled().map_err(ManagerError::Flag)?;
         let watches = self.watches()?;
         let mut signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
-        let client = client::connect(self.options.kubeconfig.as_deref(), &self.operator)
+        let options = &self.options;
+        let metrics = Arc::new(Metrics::new(&self.operator));
+        let fence = if options.leader_elect() { Fence::closed() } else { Fence::open() };
+        let kubeconfig = options.kubeconfig.as_deref();
+        let limit = options.limits.requests();
+        let connections = client::connect(kubeconfig, &self.operator, &fence, limit, &metrics)
             .await
             .map_err(ManagerError::Client)?;
-        let probes =
-            serve::bind(self.options.health_probe_address()).await.map_err(ManagerError::Flag)?;
-        let seat = self.seat(&client)?;
-        let running = Running::start(self, watches, client.clone());
+        let probes = serve::bind(options.health_probe_address(), "--health-probe-bind-address");
+        let probes = probes.await.map_err(ManagerError::Flag)?;
+        let scrapes = serve::Scrapes::open(options, &connections.plain, &metrics);
+        let scrapes = scrapes.await.map_err(ManagerError::Flag)?;
+        let seat = self.seat(&connections.plain)?;
+        let running = Running::start(self, watches, &connections, fence, metrics);
         let serving = CancellationToken::new();
-        let probes = probes.map(|listener| {
-            if let Ok(address) = listener.local_addr() {
-                tracing::info!(%address, "serving health probes");
-            }
-            let ready = running.readiness();
-            tokio::spawn(serve::probes(listener, ready, serving.clone()))
-        });
-        let ended = running.lead(client, seat, &mut signals).await;
-        serving.cancel();
-        if let Some(probes) = probes {
-            probes.abort();
+        if let Some(listener) = probes {
+            let probes = serve::Probes { healthy: running.health(), ready: running.readiness() };
+            tokio::spawn(probes.serve(listener, serving.clone()));
         }
+        if let Some(scrapes) = scrapes {
+            tokio::spawn(scrapes.serve(serving.clone()));
+        }
+        let ended = running.lead(&connections, seat, &mut signals).await;
+        serving.cancel();
         ended
     }
 
@@ -218,169 +224,17 @@ impl Manager {
     }
 }
 
-/// SIGTERM and SIGINT, one after the other.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// A manager at work.
-struct Running {
-    dispatch: Arc<Dispatch>,
-    workers: usize,
-    feeds: Feeds,
-}
-
-impl Running {
-    fn start(manager: Manager, watches: Vec<Watch>, client: Client) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
-        let bound = |watch: &Watch| {
-            watch.max_concurrent_reconciles.unwrap_or_else(|| options.concurrency())
-        };
-        let bounds: Vec<usize> = watches.iter().map(bound).collect();
-        let queue = Arc::new(Queue::new(&bounds));
-        let mapper = Mapper::new(client.clone());
-        let feeds = Feeds {
-            client: client.clone(),
-            mapper: mapper.clone(),
-            namespaces: options.namespaces().into(),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
-        let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
-        let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index.clone()));
-        let hub = Hub {
-            operator,
-            client: client.clone(),
-            mapper: mapper.clone(),
-            dependents,
-            render_limits: options.render_limits,
-            status_manifest: options.status_manifest,
-        };
-        let mut native: Vec<Registered> = reconcilers;
-        let controllers: Vec<_> =
-            watches.iter().map(|watch| hub.controller(watch, &mut native)).collect();
-        let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
-        let kinds = watches
-            .into_iter()
-            .zip(controllers)
-            .enumerate()
-            .filter_map(|(id, (watch, controller))| Some((id, watch, controller?)))
-            .map(|(id, watch, controller)| {
-                tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
-                Kind {
-                    cache: feeds.follow(
-                        primary(&watch),
-                        |object| object,
-                        enqueue(&queue, &index, id),
-                    ),
-                    period: watch.reconcile_period.or(period),
-                    earlier: watch.earlier,
-                    gvk: watch.gvk,
-                    controller,
-                }
-            })
-            .collect();
-        let dispatch = Arc::new(Dispatch {
-            client,
-            mapper,
-            queue,
-            kinds,
-            failures: std::sync::Mutex::default(),
-            writes: Arc::default(),
-        });
-        let workers = bounds.iter().map(|bound| (*bound).max(1)).sum();
-        Self { dispatch, workers, feeds }
-    }
-
-    /// Works while it leads, until a signal comes or leadership is lost.
-    async fn lead(
-        self,
-        client: Client,
-        seat: Option<Seat>,
-        signals: &mut Signals,
-    ) -> Result<(), ManagerError> {
-        let leadership = match seat {
-            None => None,
-            Some(seat) => tokio::select! {
-                leadership = Leadership::acquire(client, seat) => Some(leadership),
-                () = signals.next() => {
-                    self.end(JoinSet::new()).await;
-                    return Ok(());
-                }
-            },
-        };
-        let mut work = JoinSet::new();
-        for _ in 0..self.workers {
-            let dispatch = self.dispatch.clone();
-            work.spawn(async move { dispatch.work().await });
-        }
-        let lost = async {
-            match &leadership {
-                Some(leadership) => leadership.lost().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = signals.next() => {}
-            // At once: from now on another one may write.
-            () = lost => return Err(ManagerError::LeadershipLost),
-        }
-        tracing::info!("ending: finishing what is under way");
-        tokio::select! {
-            () = self.end(work) => {}
-            () = signals.next() => return Err(ManagerError::Interrupted),
-        }
-        if let Some(leadership) = leadership {
-            leadership.release().await;
-        }
-        Ok(())
-    }
-
-    /// Ready once the first list of every kind has been read, or the kind is known to be missing.
-    fn readiness(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
-        let dispatch = self.dispatch.clone();
-        Arc::new(move || dispatch.kinds.iter().all(|kind| kind.cache.is_settled()))
-    }
-
-    async fn end(&self, mut work: JoinSet<()>) {
-        self.dispatch.queue.close();
-        let finish = async { while work.join_next().await.is_some() {} };
-        if tokio::time::timeout(GRACE, finish).await.is_err() {
-            tracing::warn!(grace = ?GRACE, "some work did not end in time; it is resumed at the next start");
-        }
-        work.shutdown().await;
-        self.feeds.stop.cancel();
-        self.feeds.tasks.close();
-        self.feeds.tasks.wait().await;
-    }
-}
-
 impl Hub {
     fn controller(
         &self,
         watch: &Watch,
         native: &mut Vec<Registered>,
+        metrics: &KindMetrics,
     ) -> Option<Arc<dyn Controller>> {
         match &watch.hull {
-            Hull::Chart(chart) => Some(Arc::new(ChartController::new(self, watch, chart.clone()))),
+            Hull::Chart(chart) => {
+                Some(Arc::new(ChartController::new(self, watch, chart.clone(), metrics.clone())))
+            }
             Hull::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;
@@ -388,49 +242,4 @@ impl Hub {
             }
         }
     }
-}
-
-fn primary(watch: &Watch) -> Subject {
-    Subject { gvk: watch.gvk.clone(), selector: watch.selector.clone(), content: Content::Full }
-}
-
-/// Puts a resource into the queue when something changed that a reconcile looks at.
-fn enqueue(
-    queue: &Arc<Queue>,
-    index: &Arc<KindIndex>,
-    kind: KindId,
-) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
-    let (queue, index) = (queue.clone(), index.clone());
-    move |change| {
-        let (object, urgency, why) = match change {
-            Change::Seen { before: Some(before), now, .. } if !moved(&before, &now) => return,
-            Change::Seen { key, before: None, listed: true, .. } => {
-                (key, Urgency::Listed, "first list")
-            }
-            Change::Seen { key, before: None, .. } => (key, Urgency::Live, "created"),
-            Change::Seen { key, .. } => (key, Urgency::Live, "changed"),
-            Change::Gone { key, .. } => (key, Urgency::Live, "deleted"),
-        };
-        if object.namespace.is_none() {
-            index.is_cluster_scoped(kind);
-        }
-        queue.add(Key { kind, object }, urgency, why);
-    }
-}
-
-/// Whether more than the status changed.
-fn moved(before: &DynamicObject, now: &DynamicObject) -> bool {
-    let facts = |object: &DynamicObject| {
-        let meta = &object.metadata;
-        (
-            meta.uid.clone(),
-            meta.generation,
-            meta.deletion_timestamp.clone(),
-            meta.finalizers.clone(),
-            meta.labels.clone(),
-            meta.annotations.clone(),
-        )
-    };
-    facts(before) != facts(now)
-        || (now.metadata.generation.is_none() && before.data.get("spec") != now.data.get("spec"))
 }

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod file;
+mod limits;
 mod log;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use clap::Args;
 use crate::watches::OverrideTypes;
 pub(crate) use arguments::boolean;
 pub use arguments::{arguments, normalised};
+pub use limits::LimitOptions;
 pub use log::{LogFormat, LogOptions};
 
 /// Where Helm operators' images keep a project.
@@ -52,19 +54,32 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS")]
     pub health_probe_bind_address: Option<String>,
 
-    /// Where /metrics is served; 0 for nowhere [default: :8080]
+    /// Where /metrics is served; 0 for nowhere, which is the default but for `catamaran run`: :8080
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_bind_address: Option<String>,
 
-    /// Serve metrics over TLS
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", value_parser = arguments::boolean)]
-    pub metrics_secure: bool,
+    /// Serve metrics over TLS; the default is yes but for `catamaran run`
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = arguments::boolean)]
+    pub metrics_secure: Option<bool>,
 
-    /// Ask the API server who reads metrics, and whether they may; with --metrics-secure
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", value_parser = arguments::boolean)]
-    pub metrics_require_rbac: bool,
+    /// Ask the API server who reads metrics, and whether they may; the default is yes where they are
+    /// served over TLS, but for `catamaran run`
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = arguments::boolean)]
+    pub metrics_require_rbac: Option<bool>,
+
+    /// A folder with the certificate for metrics, read anew when it changes; without it one is made up
+    #[arg(long, value_name = "FOLDER")]
+    pub metrics_cert_path: Option<PathBuf>,
+
+    /// The certificate's file in --metrics-cert-path
+    #[arg(long, value_name = "FILE", default_value = "tls.crt")]
+    pub metrics_cert_name: PathBuf,
+
+    /// The key's file in --metrics-cert-path
+    #[arg(long, value_name = "FILE", default_value = "tls.key")]
+    pub metrics_cert_key: PathBuf,
 
     /// Serve metrics over HTTP/2 as well
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
@@ -115,9 +130,17 @@ pub struct Options {
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub status_manifest: bool,
 
+    /// What may be done at once.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
     /// How and how much is logged.
     #[command(flatten)]
     pub log: LogOptions,
+
+    /// Whether the defaults are those of `helm-operator run`.
+    #[arg(skip)]
+    as_helm_operator: bool,
 
     /// Old spellings.
     #[command(flatten)]
@@ -165,9 +188,29 @@ impl Options {
         places.find(|place| place.exists()).unwrap_or(here)
     }
 
-    /// Where metrics are served, in Go's form.
+    /// Where metrics are served, in Go's form; `0` is nowhere.
     pub fn metrics_address(&self) -> &str {
-        self.metrics_bind_address.as_deref().unwrap_or(":8080")
+        let default = if self.as_helm_operator { ":8080" } else { "0" };
+        self.metrics_bind_address.as_deref().unwrap_or(default)
+    }
+
+    /// Whether metrics are served over TLS.
+    pub(crate) fn metrics_over_tls(&self) -> bool {
+        self.metrics_secure.unwrap_or(!self.as_helm_operator)
+    }
+
+    /// Whether who reads metrics must prove the right to.
+    pub(crate) fn metrics_authorized(&self) -> bool {
+        let default = || self.metrics_over_tls() && !self.as_helm_operator;
+        self.metrics_require_rbac.unwrap_or_else(default)
+    }
+
+    /// With the defaults of `helm-operator run` where ours are others: metrics on :8080, for everybody.
+    #[must_use]
+    pub fn with_helm_operators_defaults(mut self) -> Self {
+        self.as_helm_operator = true;
+        self.override_values.get_or_insert(OverrideTypes::Strings);
+        self
     }
 
     /// Whether a lease has to be held.
@@ -192,7 +235,7 @@ impl Options {
             tracing::warn!("OPERATOR_NAME is deprecated, use --leader-election-id instead");
             self.leader_election_id.get_or_insert(name);
         }
-        if self.metrics_require_rbac && !self.metrics_secure {
+        if self.metrics_require_rbac == Some(true) && !self.metrics_over_tls() {
             let told = "--metrics-secure flag is required when --metrics-require-rbac is present";
             return Err(told.to_owned());
         }
@@ -283,7 +326,7 @@ mod tests {
         let words = std::iter::once("operator").chain(line.split_whitespace());
         let words = arguments::normalised(words.map(Into::into));
         let program = Program::try_parse_from(words).map_err(|error| error.to_string())?;
-        program.options.settled()
+        program.options.with_helm_operators_defaults().settled()
     }
 
     fn namespaces(list: &str) -> Vec<Option<String>> {

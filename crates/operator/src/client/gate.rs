@@ -1,0 +1,153 @@
+//! What every request passes first: the fence, the cap on requests where one is wanted, a deadline for
+//! the answer, and the count of answers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::Config;
+use kube::client::Body;
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+use super::fenced::is_write;
+use crate::lead::Fence;
+use crate::metrics::Metrics;
+
+/// The API server gives up on a request after a minute: who has no answer by then has lost the
+/// connection. A watch is answered at once too; only its body goes on.
+const ANSWER: Duration = Duration::from_secs(65);
+
+/// A cap on requests: so many a second, and so many at once after a pause.
+#[derive(Debug)]
+pub(crate) struct RateLimit {
+    every: Duration,
+    burst: u32,
+    /// When the next request would be due if they came evenly.
+    next: Mutex<Option<Instant>>,
+}
+
+impl RateLimit {
+    /// `None` if `per_second` is no cap (zero or less).
+    pub fn new(per_second: f64, burst: u32) -> Option<Self> {
+        let every = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
+        (per_second > 0.0).then(|| Self { every, burst: burst.max(1), next: Mutex::default() })
+    }
+
+    /// When a request may be made; takes its place.
+    fn reserve(&self, now: Instant) -> Instant {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let credit = self.every.saturating_mul(self.burst - 1);
+        let full = now.checked_sub(credit).unwrap_or(now);
+        let due = next.map_or(full, |next| next.max(full));
+        *next = Some(due + self.every);
+        due.max(now)
+    }
+}
+
+/// Makes a [`Gate`].
+#[derive(Clone)]
+pub(super) struct GateLayer {
+    fence: Fence,
+    limit: Option<Arc<RateLimit>>,
+    metrics: Arc<Metrics>,
+    host: Arc<str>,
+}
+
+impl GateLayer {
+    pub fn new(
+        fence: &Fence,
+        limit: Option<Arc<RateLimit>>,
+        metrics: &Arc<Metrics>,
+        config: &Config,
+    ) -> Self {
+        let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
+        Self { fence: fence.clone(), limit, metrics: metrics.clone(), host: host.into() }
+    }
+}
+
+impl<S> Layer<S> for GateLayer {
+    type Service = Gate<S>;
+
+    fn layer(&self, inner: S) -> Gate<S> {
+        Gate { inner, gate: self.clone() }
+    }
+}
+
+/// A client that is asked through the gate.
+#[derive(Clone)]
+pub(super) struct Gate<S> {
+    inner: S,
+    gate: GateLayer,
+}
+
+impl<S, B> Service<Request<Body>> for Gate<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The clone takes over the readiness that was polled.
+        let waiting = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, waiting);
+        self.gate.clone().pass(inner, request).boxed()
+    }
+}
+
+impl GateLayer {
+    async fn pass<S, B>(self, mut inner: S, request: Request<Body>) -> Result<Response<B>, BoxError>
+    where
+        S: Service<Request<Body>, Response = Response<B>>,
+        S::Error: Into<BoxError>,
+    {
+        if let Some(limit) = &self.limit {
+            tokio::time::sleep_until(limit.reserve(Instant::now())).await;
+        }
+        let method = request.method().clone();
+        if is_write(&method) {
+            self.fence.check()?;
+        }
+        let answer = match tokio::time::timeout(ANSWER, inner.call(request)).await {
+            Ok(answer) => answer.map_err(Into::into),
+            Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs()).into()),
+        };
+        let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+        self.metrics.request(&method, &self.host, code);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cap_lets_a_burst_pass_and_then_keeps_the_pace() {
+        let limit = RateLimit::new(10.0, 3).unwrap();
+        let start = Instant::now();
+        let due = |now| (limit.reserve(now) - start).as_millis();
+        assert_eq!(
+            [due(start), due(start), due(start), due(start), due(start)],
+            [0, 0, 0, 100, 200]
+        );
+        let later = start + Duration::from_mins(1);
+        assert_eq!(
+            [due(later), due(later), due(later), due(later)],
+            [60_000, 60_000, 60_000, 60_100]
+        );
+        assert!(RateLimit::new(0.0, 3).is_none());
+    }
+}

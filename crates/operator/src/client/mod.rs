@@ -1,0 +1,94 @@
+//! The connection to the API server.
+//!
+//! kube's layers, over an HTTP client of our own, so that the fence stands at both ends of them: before
+//! a request is made, and where its body is handed to the connection ([`fenced`]).
+
+mod fenced;
+mod gate;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::Request;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tower::{BoxError, Layer, ServiceExt};
+
+use crate::lead::Fence;
+use crate::metrics::Metrics;
+use fenced::FencedBody;
+use gate::GateLayer;
+pub(crate) use gate::RateLimit;
+
+/// The ways to the API server.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    /// For all the work: writes pass only while the fence is open.
+    pub work: Client,
+    /// For what is no work: the lease itself, and questions that are asked by POST (who is this, what
+    /// may they).
+    pub plain: Client,
+}
+
+/// Connects as a kubeconfig says, or as the environment does ($KUBECONFIG, ~/.kube/config, the service
+/// account of a pod).
+///
+/// # Errors
+/// A message for people.
+pub(crate) async fn connect(
+    kubeconfig: Option<&Path>,
+    operator: &str,
+    fence: &Fence,
+    limit: Option<RateLimit>,
+    metrics: &Arc<Metrics>,
+) -> Result<Connections, String> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| error.to_string())?;
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .map_err(|error| error.to_string())?
+        }
+        None => Config::infer().await.map_err(|error| error.to_string())?,
+    };
+    let agent = format!("{operator}/{}", env!("CARGO_PKG_VERSION"));
+    if let Ok(agent) = agent.parse() {
+        config.headers.push((http::header::USER_AGENT, agent));
+    }
+    let limit = limit.map(Arc::new);
+    let open = Fence::open();
+    let plain = client(&config, &open, &GateLayer::new(&open, None, metrics, &config));
+    let work = client(&config, fence, &GateLayer::new(fence, limit, metrics, &config));
+    Ok(Connections {
+        work: work.map_err(|error| error.to_string())?,
+        plain: plain.map_err(|error| error.to_string())?,
+    })
+}
+
+/// A client that never tries a request again: the queue does, which knows what else is to do, while a
+/// retry of the client's would hold a worker for minutes, and send a POST again whose answer was lost.
+fn client(config: &Config, fence: &Fence, gate: &GateLayer) -> Result<Client, kube::Error> {
+    let connector = config.rustls_https_connector()?;
+    let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let fence = fence.clone();
+    let http = http.map_request(move |request: Request<Body>| FencedBody::wrap(request, &fence));
+    let http = config.extra_headers_layer()?.layer(http.map_err(BoxError::from));
+    let http = tower::util::option_layer(config.auth_layer()?).layer(http);
+    let http = config.base_uri_layer().layer(http.map_err(BoxError::from));
+    let builder = ClientBuilder::new(http, config.default_namespace.clone());
+    Ok(builder.with_layer(gate).build())
+}
+
+/// Whether this process runs in a pod.
+pub(crate) fn in_cluster() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// A number that nobody can guess, another one at every call.
+pub(crate) fn fresh() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}

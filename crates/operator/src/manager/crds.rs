@@ -1,0 +1,116 @@
+//! News of CustomResourceDefinitions: when a kind that was missing may have come.
+//!
+//! One watch on their metadata, opened when the first kind is found missing and shared by all of them.
+//! An operator without the right to it asks once a minute and goes on.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
+use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
+use tokio::sync::watch::{Receiver, Sender};
+
+use super::feeds::Feeds;
+
+/// A definition that changed is served a little later: the pauses after which is looked again.
+const SOON: [Duration; 3] =
+    [Duration::from_millis(50), Duration::from_millis(500), Duration::from_secs(2)];
+
+/// What is known of definitions: how often something was heard, by API group.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    groups: Mutex<HashMap<String, Sender<u64>>>,
+    followed: AtomicBool,
+}
+
+/// Waits for news of one API group.
+pub struct News {
+    heard: Receiver<u64>,
+}
+
+impl News {
+    /// Returns when a definition of the group came, changed or went.
+    pub async fn next(&mut self) {
+        if self.heard.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Definitions {
+    /// News of a group from now on.
+    pub fn of_group(&self, group: &str) -> News {
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = groups.entry(group.to_owned()).or_insert_with(|| Sender::new(0));
+        News { heard: sender.subscribe() }
+    }
+
+    /// Opens the watch, the first time.
+    pub fn follow(self: &Arc<Self>, feeds: &Feeds) {
+        if self.followed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (this, client, stop) = (self.clone(), feeds.client.clone(), feeds.stop.clone());
+        feeds.tasks.spawn(async move {
+            let gvk =
+                GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+            let target = Target {
+                resource: ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions"),
+                namespace: None,
+                selector: None,
+                content: Content::Metadata,
+            };
+            let store: Arc<Store<()>> = Arc::default();
+            let hear = |change: Change<()>| {
+                let (key, pauses) = match &change {
+                    // What the list brings was there before: one look is enough.
+                    Change::Seen { key, listed: true, .. } => (key, &SOON[..1]),
+                    Change::Seen { key, .. } | Change::Gone { key, .. } => (key, &SOON[..]),
+                };
+                // The name of a definition is `<plural>.<group>`.
+                if let Some((_, group)) = key.name.split_once('.') {
+                    this.heard(group, pauses);
+                }
+            };
+            let followed = watch::follow(client, target, store, |_| (), hear, complain());
+            stop.run_until_cancelled(followed).await;
+        });
+    }
+
+    fn heard(self: &Arc<Self>, group: &str, pauses: &'static [Duration]) {
+        let this = self.clone();
+        let group = group.to_owned();
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody waits for a kind of this group.
+        if groups.get(&group).is_some_and(|sender| sender.receiver_count() > 0) {
+            tokio::spawn(async move {
+                for pause in pauses {
+                    tokio::time::sleep(*pause).await;
+                    this.tell(&group);
+                }
+            });
+        }
+    }
+
+    fn tell(&self, group: &str) {
+        let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = groups.get(group) {
+            sender.send_modify(|heard| *heard += 1);
+        }
+    }
+}
+
+/// Says once that the right is missing.
+fn complain() -> impl Fn(&Trouble) {
+    let told = AtomicBool::new(false);
+    move |trouble| {
+        if trouble.code == Some(403) && !told.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                "no right to list and watch customresourcedefinitions: missing kinds are asked for once a minute"
+            );
+        }
+    }
+}

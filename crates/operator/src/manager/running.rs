@@ -1,0 +1,315 @@
+//! A manager at work: from the first watch to the last write.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::watch::{Change, Content};
+use kube::core::{DynamicObject, GroupVersionKind};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::crds::Definitions;
+use super::dependents::{Dependents, KindIndex};
+use super::dispatch::{Dispatch, Kind};
+use super::events::Recorder;
+use super::feeds::{Feeds, Subject};
+use super::pulse::Pace;
+use super::queue::{Bound, Key, KindId, Queue, Urgency};
+use super::signals::Signals;
+use super::{Hub, Manager, ManagerError, Registered};
+use crate::client::Connections;
+use crate::lead::{Fence, Leadership, Seat};
+use crate::metrics::Metrics;
+use crate::watches::{Hull, Watch, describe};
+
+/// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
+/// as terminationGracePeriodSeconds; what does not end in time is resumed by the next process.
+const GRACE: Duration = Duration::from_secs(8);
+/// How long it may take where another process waits to lead: after that it ends before its next write,
+/// and the other one goes on with it.
+const POLITENESS: Duration = Duration::from_millis(400);
+/// How long the last events may take to be written.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How many reconciles of a native kind may hang without holding up the others: each costs memory alone.
+const HANGING: usize = 1000;
+/// The same of a chart kind, for each that may work: they hang only where the API server does.
+const HANGING_CHARTS: usize = 4;
+
+/// A manager at work.
+pub(super) struct Running {
+    dispatch: Arc<Dispatch>,
+    feeds: Feeds,
+    fence: Fence,
+    metrics: Arc<Metrics>,
+    events: CancellationToken,
+    event_tasks: TaskTracker,
+}
+
+impl Running {
+    /// Starts all feeds; nothing is worked on yet.
+    pub fn start(
+        manager: Manager,
+        watches: Vec<Watch>,
+        connections: &Connections,
+        fence: Fence,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let Manager { operator, options, reconcilers, .. } = manager;
+        let bounds: Vec<Bound> =
+            watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
+        let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
+        let client = connections.work.clone();
+        let mapper = Mapper::new(client.clone());
+        let feeds = Feeds {
+            client: client.clone(),
+            mapper: mapper.clone(),
+            namespaces: options.namespaces().into(),
+            definitions: Arc::new(Definitions::default()),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
+        let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index));
+        let (events, event_tasks) = (CancellationToken::new(), TaskTracker::new());
+        let recorder = Recorder::start(
+            client.clone(),
+            &operator,
+            metrics.clone(),
+            &event_tasks,
+            events.clone(),
+        );
+        let hub = Hub {
+            operator,
+            client: client.clone(),
+            mapper: mapper.clone(),
+            dependents,
+            render_limits: options.render_limits,
+            status_manifest: options.status_manifest,
+            events: recorder,
+            metrics: metrics.clone(),
+        };
+        let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
+        let dispatch = Arc::new(Dispatch {
+            client,
+            mapper,
+            kinds: kinds(&hub, watches, reconcilers, &feeds, &queue, period),
+            queue,
+            deadline: options.limits.reconcile_timeout.max(Duration::from_secs(1)),
+            failures: std::sync::Mutex::default(),
+            writes: Arc::default(),
+            working: AtomicBool::new(false),
+        });
+        metrics.add(dispatch.clone());
+        Self { dispatch, feeds, fence, metrics, events, event_tasks }
+    }
+
+    /// Works while it leads, until a signal comes or leadership is lost.
+    pub async fn lead(
+        self,
+        connections: &Connections,
+        seat: Option<Seat>,
+        signals: &mut Signals,
+    ) -> Result<(), ManagerError> {
+        let leadership = match seat {
+            None => None,
+            Some(seat) => {
+                let client = connections.plain.clone();
+                tokio::select! {
+                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => Some(leadership),
+                    () = signals.next() => {
+                        self.stop_feeds().await;
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let tasks = TaskTracker::new();
+        let working = tokio::spawn(self.dispatch.clone().work(tasks.clone()));
+        let lost = async {
+            match &leadership {
+                Some(leadership) => leadership.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = signals.next() => {}
+            // At once: from now on another one may write.
+            () = lost => return Err(ManagerError::LeadershipLost),
+        }
+        tracing::info!("ending: finishing what is under way");
+        let end = async {
+            self.dispatch.queue.close();
+            let _ = working.await;
+            let all = self.finish(&tasks, leadership.is_some()).await;
+            match leadership {
+                // What may still write must not meet another leader: then the lease runs out instead.
+                Some(leadership) if all => leadership.release().await,
+                _ => {}
+            }
+            self.stop_feeds().await;
+        };
+        tokio::select! {
+            () = end => Ok(()),
+            () = signals.next() => Err(ManagerError::Interrupted),
+        }
+    }
+
+    /// Lets work in hand come to its end, or to its next write; whether all of it did.
+    async fn finish(&self, tasks: &TaskTracker, led: bool) -> bool {
+        let begun = tokio::time::Instant::now();
+        if led && tokio::time::timeout(POLITENESS, tasks.wait()).await.is_err() {
+            tracing::info!("some work goes on: it stops before its next write");
+            self.fence.seal();
+        }
+        let left = GRACE.saturating_sub(begun.elapsed());
+        let all = tokio::time::timeout(left, tasks.wait()).await.is_ok();
+        if !all {
+            tracing::warn!(grace = ?GRACE, "some work did not end in time; it is resumed at the next start");
+        }
+        self.events.cancel();
+        self.event_tasks.close();
+        let _ = tokio::time::timeout(LAST_WORDS, self.event_tasks.wait()).await;
+        self.fence.seal();
+        all
+    }
+
+    /// Ready once the first list of every kind has been read, or the kind is known to be missing or
+    /// forbidden.
+    pub fn readiness(&self) -> Arc<dyn Fn() -> Result<(), String> + Send + Sync> {
+        let dispatch = self.dispatch.clone();
+        Arc::new(move || {
+            let unread = dispatch.kinds.iter().filter(|kind| !kind.cache.is_settled());
+            let unread: Vec<&str> = unread.map(|kind| kind.gvk.kind.as_str()).collect();
+            if unread.is_empty() {
+                return Ok(());
+            }
+            Err(format!("the first lists have not been read yet: {}", unread.join(", ")))
+        })
+    }
+
+    /// Healthy as long as the queue moves.
+    pub fn health(&self) -> Arc<dyn Fn() -> Result<(), String> + Send + Sync> {
+        let dispatch = self.dispatch.clone();
+        Arc::new(move || dispatch.stuck().map_or(Ok(()), Err))
+    }
+
+    async fn stop_feeds(&self) {
+        self.feeds.stop.cancel();
+        self.feeds.tasks.close();
+        self.feeds.tasks.wait().await;
+    }
+}
+
+/// How many resources of a kind may be worked on at once.
+fn bound(watch: &Watch, default: usize) -> Bound {
+    let running = watch.max_concurrent_reconciles.unwrap_or(default).max(1);
+    let lent = match &watch.hull {
+        Hull::Chart(_) => running.saturating_mul(HANGING_CHARTS),
+        Hull::Reconciler(_) => HANGING,
+    };
+    Bound { running, lent }
+}
+
+/// Starts to follow every kind.
+fn kinds(
+    hub: &Hub,
+    watches: Vec<Watch>,
+    mut native: Vec<Registered>,
+    feeds: &Feeds,
+    queue: &Arc<Queue>,
+    period: Option<Duration>,
+) -> Vec<Kind> {
+    let names = names(&watches);
+    let mut kinds = Vec::new();
+    for (id, (watch, name)) in watches.into_iter().zip(names).enumerate() {
+        let metrics = hub.metrics.kind(&name);
+        let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
+        tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+        kinds.push(Kind {
+            cache: feeds.follow(
+                primary(&watch),
+                |object| object,
+                enqueue(queue, hub.dependents.kinds(), id),
+            ),
+            period: watch.reconcile_period.or(period),
+            earlier: watch.earlier,
+            gvk: watch.gvk,
+            controller,
+            metrics,
+            name,
+            pace: Pace::default(),
+        });
+    }
+    kinds
+}
+
+/// The names of the kinds in metrics, as Helm operators have them; the group tells apart those that
+/// share one.
+fn names(watches: &[Watch]) -> Vec<String> {
+    let is_alone = |gvk: &GroupVersionKind| {
+        watches.iter().filter(|watch| watch.gvk.kind.eq_ignore_ascii_case(&gvk.kind)).count() == 1
+    };
+    let name = |Watch { gvk, .. }: &Watch| {
+        let kind = gvk.kind.to_lowercase();
+        if is_alone(gvk) {
+            format!("{kind}-controller")
+        } else {
+            format!("{kind}.{}.{}-controller", gvk.version, gvk.group)
+        }
+    };
+    watches.iter().map(name).collect()
+}
+
+fn primary(watch: &Watch) -> Subject {
+    Subject { gvk: watch.gvk.clone(), selector: watch.selector.clone(), content: Content::Full }
+}
+
+/// Puts a resource into the queue when something changed that a reconcile looks at.
+fn enqueue(
+    queue: &Arc<Queue>,
+    kinds: &Arc<KindIndex>,
+    kind: KindId,
+) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
+    let (queue, kinds) = (queue.clone(), kinds.clone());
+    move |change| {
+        let (object, urgency, why) = match change {
+            Change::Seen { key, before: Some(before), now, .. } => match moved(&before, &now) {
+                Some(why) => (key, Urgency::Live, why),
+                None => return,
+            },
+            Change::Seen { key, before: None, listed: true, .. } => {
+                (key, Urgency::Listed, "first list")
+            }
+            Change::Seen { key, before: None, .. } => (key, Urgency::Live, "created"),
+            Change::Gone { key, .. } => (key, Urgency::Live, "deleted"),
+        };
+        if object.namespace.is_none() {
+            kinds.is_cluster_scoped(kind);
+        }
+        queue.add(Key { kind, object }, urgency, why);
+    }
+}
+
+/// What changed that a reconcile looks at: anything but the status.
+fn moved(before: &DynamicObject, now: &DynamicObject) -> Option<&'static str> {
+    let (old, new) = (&before.metadata, &now.metadata);
+    if old.uid != new.uid {
+        Some("created anew")
+    } else if old.deletion_timestamp != new.deletion_timestamp {
+        Some("to be deleted")
+    } else if old.generation != new.generation
+        || (new.generation.is_none() && before.data.get("spec") != now.data.get("spec"))
+    {
+        Some("spec changed")
+    } else if old.annotations != new.annotations {
+        Some("annotations changed")
+    } else if old.labels != new.labels {
+        Some("labels changed")
+    } else if old.finalizers != new.finalizers {
+        Some("finalizers changed")
+    } else {
+        None
+    }
+}
