@@ -1,5 +1,7 @@
 //! What templates draw by chance, given a seed that is kept.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catamaran_chart::{

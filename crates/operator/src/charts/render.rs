@@ -143,7 +143,7 @@ impl Draw {
 impl ChartController {
     /// What renderings for this resource draw.
     pub(super) fn draw(&self, key: &Key, rotation: &str) -> Draw {
-        Draw { clock: SystemTime::now(), seed: self.memory().seed(key, rotation).seed }
+        Draw { clock: SystemTime::now(), seed: self.memory().seed(key, rotation).bits }
     }
 }
 

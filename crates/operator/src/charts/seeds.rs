@@ -22,7 +22,7 @@ pub(super) const DRAWN: &str = "catamaran.dev/drawn";
 /// A resource's seed.
 #[derive(Clone, Debug)]
 pub(super) struct Seed {
-    pub seed: RandomSeed,
+    pub bits: RandomSeed,
     /// What the resource asked for when it was drawn.
     rotation: String,
     /// Whether it is in the cluster.
@@ -34,8 +34,8 @@ impl Seed {
     pub fn fresh(rotation: &str) -> Self {
         // In whole seconds, as the Secret tells it.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let seed = fresh_seed().drawn_at(UNIX_EPOCH + Duration::from_secs(now));
-        Self { seed, rotation: rotation.to_owned(), kept: false }
+        let bits = fresh_seed().drawn_at(UNIX_EPOCH + Duration::from_secs(now));
+        Self { bits, rotation: rotation.to_owned(), kept: false }
     }
 
     /// Whether it is in the cluster.
@@ -49,10 +49,10 @@ impl Seed {
     }
 
     fn data(&self) -> Value {
-        let since = self.seed.since().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let since = self.bits.since().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let since = since.unwrap_or_default().as_secs().to_string();
         json!({
-            "seed": STANDARD.encode(self.seed.as_bytes()),
+            "seed": STANDARD.encode(self.bits.as_bytes()),
             "since": STANDARD.encode(since),
             "rotation": STANDARD.encode(&self.rotation),
         })
@@ -64,7 +64,7 @@ impl Seed {
         let since = String::from_utf8(field("since")?).ok()?.parse().ok()?;
         let since = UNIX_EPOCH.checked_add(Duration::from_secs(since))?;
         let rotation = String::from_utf8(field("rotation").unwrap_or_default()).ok()?;
-        Some(Self { seed: RandomSeed::from(bits).drawn_at(since), rotation, kept: true })
+        Some(Self { bits: RandomSeed::from(bits).drawn_at(since), rotation, kept: true })
     }
 }
 
@@ -92,7 +92,7 @@ impl ChartController {
         }
         match self.kept_seed(resource, site, &now).await {
             Ok(kept) => {
-                let is_another = kept.seed != now.seed;
+                let is_another = kept.bits != now.bits;
                 self.memory().put_seed(key, kept);
                 Ok(is_another)
             }
@@ -191,7 +191,7 @@ mod tests {
     fn a_seed_is_read_as_it_was_written() {
         let seed = Seed::fresh("once more");
         let read = Seed::read(&json!({ "data": seed.data() })).unwrap();
-        assert_eq!(read.seed, seed.seed);
+        assert_eq!(read.bits, seed.bits);
         assert!(read.kept && !seed.kept && read.is_of("once more"));
         assert!(Seed::read(&json!({ "data": { "seed": "eA==" } })).is_none());
     }
