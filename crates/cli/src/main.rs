@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
-use anyhow::Result;
 use catamaran_operator::{Manager, Options};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
@@ -85,22 +84,22 @@ A watches.yaml:
     kind: Memcached
     chart: helm-charts/memcached";
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     match parse().command {
-        Command::Run { options, .. } => Ok(run(options)),
-        Command::Version => Ok(helm_operator::version()),
-        Command::Install(args) => Ok(actions::install(&args)),
-        Command::Upgrade(args) => Ok(actions::upgrade(&args)),
-        Command::Rollback(args) => Ok(actions::rollback(&args)),
-        Command::Uninstall(args) => Ok(actions::uninstall(&args)),
-        Command::Test(args) => Ok(actions::test(&args)),
-        Command::Status(args) => Ok(actions::status(&args)),
-        Command::History(args) => Ok(actions::history(&args)),
-        Command::Template(args) => Ok(template::run(&args)),
-        Command::Lint(args) => Ok(lint::run(&args)),
-        Command::Show(args) => Ok(show::run(&args)),
-        Command::Dependency(command) => Ok(dependency::run(&command)),
-        Command::Generate(command) => Ok(generate::run(&command)),
+        Command::Run { options, .. } => run(options),
+        Command::Version => helm_operator::version(),
+        Command::Install(args) => actions::install(&args),
+        Command::Upgrade(args) => actions::upgrade(&args),
+        Command::Rollback(args) => actions::rollback(&args),
+        Command::Uninstall(args) => actions::uninstall(&args),
+        Command::Test(args) => actions::test(&args),
+        Command::Status(args) => actions::status(&args),
+        Command::History(args) => actions::history(&args),
+        Command::Template(args) => template::run(&args),
+        Command::Lint(args) => lint::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Dependency(command) => dependency::run(&command),
+        Command::Generate(command) => generate::run(&command),
     }
 }
 
@@ -132,8 +131,11 @@ fn parse() -> Cli {
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
+/// Gives a command its flags.
+type Flags = fn(clap::Command) -> clap::Command;
+
 /// The commands that take helm's flags in helm's manner, and what gives them their flags.
-const HELMS: [(&str, fn(clap::Command) -> clap::Command); 9] = [
+const HELMS: [(&str, Flags); 9] = [
     ("install", InstallArgs::augment_args),
     ("upgrade", UpgradeArgs::augment_args),
     ("rollback", RollbackArgs::augment_args),

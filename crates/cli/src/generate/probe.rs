@@ -45,7 +45,9 @@ pub(super) fn probe(chart: &CompiledChart) -> Found {
         toggles.truncate(MOST_TOGGLES);
     }
     let mut all = Map::new();
-    toggles.iter().for_each(|path| set(&mut all, path));
+    for path in &toggles {
+        set(&mut all, path);
+    }
     let alone = toggles.iter().map(|path| {
         let mut values = Map::new();
         set(&mut values, path);

@@ -127,7 +127,9 @@ impl Role {
         let mut list = |title: &str, items: &BTreeSet<String>| {
             if !items.is_empty() {
                 let _ = writeln!(text, "# {title}");
-                items.iter().for_each(|item| _ = writeln!(text, "#   {item}"));
+                for item in items {
+                    let _ = writeln!(text, "#   {item}");
+                }
             }
         };
         list("Cannot be known, look after it yourself:", &self.unknown);

@@ -87,9 +87,7 @@ async fn what_cannot_be_is_said_in_the_words_of_both_engines() {
         (field(&shop, "ReleaseFailed", "status"), field(&shop, "Irreconcilable", "status")),
         ("", "")
     );
-    for words in ["Installed release"] {
-        operator.says(words);
-    }
+    operator.says("Installed release");
     stage.kubectl(&["patch", "configmap", "web", "--type=merge", "-p", r#"{"data":{"a":"9"}}"#]);
     operator.says("Reconciled release");
     stage.apply(&stage.shop("web", &objects("2")));

@@ -5,6 +5,7 @@
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
 mod culprit;
+mod drive;
 mod finalizer;
 pub mod lookup;
 mod memory;
