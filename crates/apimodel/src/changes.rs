@@ -8,6 +8,7 @@ use crate::sets::Set;
 use crate::shape::{Shape, fields_of, is_unowned, item_key, shape};
 
 /// Who writes, and when.
+#[derive(Clone)]
 pub(crate) struct Writer {
     pub manager: String,
     pub api_version: String,
@@ -40,7 +41,13 @@ impl Writer {
 
     /// The object after an apply of `wanted` over `live`, which is null if there is none.
     pub fn apply(&self, live: &Value, wanted: &Value, force: bool) -> Result<Value, Refusal> {
-        let before = entries(live);
+        let mut before = entries(live);
+        if before.is_empty() && !live.is_null() {
+            // Whoever set it was forgotten: then it belongs to nobody in particular.
+            let manager = "before-first-apply".to_owned();
+            let nobody = Self { manager, ..self.clone() };
+            before = entries(&nobody.update(&Value::Null, live.clone()));
+        }
         let (mine, mut others): (Vec<Value>, Vec<Value>) =
             before.iter().cloned().partition(|entry| self.is_mine(entry, "Apply"));
         let new = fields_of(wanted);
@@ -81,7 +88,8 @@ impl Writer {
             }
             _ => self.entry("Apply", &new),
         };
-        put_entries(&mut object, [own].into_iter().chain(others).collect());
+        let own = Some(own).filter(|_| !new.is_empty());
+        put_entries(&mut object, own.into_iter().chain(others).collect());
         Ok(object)
     }
 
@@ -90,6 +98,9 @@ impl Writer {
         let mut found = entries(&object);
         if found.is_empty() {
             found = entries(live);
+        }
+        if found.is_empty() && !live.is_null() {
+            return object; // not tracked until somebody applies
         }
         let (mut set, mut gone) = (Set::default(), Set::default());
         differences(&mut Vec::new(), live, &object, &mut set, &mut gone);
@@ -148,7 +159,10 @@ fn same_entry(one: &Value, other: &Value) -> bool {
 
 fn put_entries(object: &mut Value, entries: Vec<Value>) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        metadata.remove("managedFields");
+        if !entries.is_empty() {
+            metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        }
     }
 }
 

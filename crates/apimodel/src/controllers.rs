@@ -131,9 +131,7 @@ impl World {
         } else if has(&object, "orphan") {
             for dependent in dependents {
                 let Some(mut it) = self.objects.get(&dependent).cloned() else { continue };
-                if let Some(owners) = it["metadata"]["ownerReferences"].as_array_mut() {
-                    owners.retain(|owner| owner["uid"] != uid.as_str());
-                }
+                disown(&mut it, &uid);
                 self.put(dependent, it);
             }
             drop_finalizer(&mut object, "orphan");
@@ -161,6 +159,16 @@ impl World {
             }
         }
         inside.is_empty()
+    }
+}
+
+fn disown(object: &mut Value, uid: &str) {
+    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    if let Some(Value::Array(mut owners)) = metadata.remove("ownerReferences") {
+        owners.retain(|owner| owner["uid"] != uid);
+        if !owners.is_empty() {
+            metadata.insert("ownerReferences".to_owned(), owners.into());
+        }
     }
 }
 

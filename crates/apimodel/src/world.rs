@@ -128,12 +128,14 @@ impl World {
         };
         let empty = String::new();
         let labels = request.query.get("labelSelector").unwrap_or(&empty);
-        let items: Vec<&Value> = self
-            .objects
-            .iter()
-            .filter(|(place, object)| within(place) && is_selected(object, labels))
-            .map(|(_, object)| object)
-            .collect();
+        let found = self.objects.iter();
+        let found = found.filter(|(place, object)| within(place) && is_selected(object, labels));
+        let mut items: Vec<Value> = found.map(|(_, object)| object.clone()).collect();
+        // Items of the server's own kinds do not say what they are.
+        for item in items.iter_mut().filter(|_| !kind.custom).filter_map(Value::as_object_mut) {
+            item.remove("kind");
+            item.remove("apiVersion");
+        }
         json!({
             "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
             "metadata": { "resourceVersion": self.version.to_string() }, "items": items,
@@ -201,14 +203,18 @@ impl World {
         check_place(kind, &place, &request.body)?;
         let Some(live) = self.objects.get(&place).cloned() else {
             self.check_namespace(kind, &place)?;
+            if !text(&request.body, "uid").is_empty() {
+                let why = "uid mismatch: no existing object was found";
+                return Err(Refusal::conflict(kind, &place.3, why));
+            }
             let writer = self.writer(kind, request);
             let object = writer.apply(&Value::Null, &request.body, request.is_forced())?;
             let object = self.born(kind, &place, object);
             return Ok((201, self.store(request, place, object)));
         };
-        check_versions(kind, &live, &request.body)?;
         let writer = self.writer(kind, request);
         let object = writer.apply(&live, &request.body, request.is_forced())?;
+        check_versions(kind, &live, &request.body)?;
         let object = carried_over(kind, &live, object);
         check_immutable(kind, &live, &object)?;
         Ok((200, self.settle(kind, request, &place, &live, object)))

@@ -127,6 +127,9 @@ spec:
     let account = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
     let mut command =
         stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+    // As the first Helm operators of kubebuilder's layout: their role has ConfigMaps for it.
+    command.args(["--enable-leader-election", "--leader-election-id=demo"]);
+    command.args(["--leader-election-namespace", stage.namespace.name()]);
     command.env("KUBECONFIG", account);
     let operator = Operator::start(command, stage.folder.path());
     stage.apply(
@@ -135,8 +138,9 @@ spec:
     stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
     let log = operator.log();
     let told: Vec<_> =
-        log.lines().filter(|line| line.contains("customresourcedefinitions")).collect();
+        log.lines().filter(|line| line.contains("bring the chart's definitions")).collect();
     assert_eq!(told.len(), 1, "one line names the right: {log}");
+    assert_eq!(log.matches("no right to the lease").count(), 1, "{log}");
     stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=60s"]);
     assert_eq!(stage.records(), [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
 use catamaran_cluster::apply::FailureKind;
@@ -88,7 +88,7 @@ impl ChartController {
                 message: format!(
                     "a helm command writes revision {revision} ({status:?}); taken over if it does not end"
                 ),
-                after: retry_after.min(Duration::from_secs(10)),
+                after: self.until_heard(retry_after),
             }),
             Action::RenderAgain(next) => {
                 if self.same_inputs(history, work)
@@ -142,7 +142,7 @@ impl ChartController {
 
     async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let _plan = self.tell.phase("plan");
-        let history = match self.find(&self.driver, &work.site).await {
+        let history = match self.find(&self.driver, work.key, &work.site).await {
             // What Helm operators wrote must not be collected before the release is uninstalled.
             Ok(history) if !history.owners().is_empty() => self.disown(history).await,
             history => history,
@@ -220,7 +220,8 @@ impl ChartController {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
         let skipped = self.without_crds.load(Ordering::Relaxed);
-        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
+        let crds = if skipped { Definitions::Skip } else { self.crds };
+        Ways { crds, full_record: self.full_record, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.

@@ -10,6 +10,7 @@ mod finalizer;
 pub mod lookup;
 mod memory;
 mod reconcile;
+pub(crate) mod records;
 mod render;
 mod report;
 mod seeds;
@@ -32,10 +33,12 @@ use kube::core::GroupVersionKind;
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::Dependents;
+use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::watches::{Overrides, Watch};
 use memory::Memory;
+use records::Records;
 use tell::Teller;
 
 /// Carries one chart kind.
@@ -47,6 +50,8 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    feeds: Feeds,
+    records: Records,
     overrides: Overrides,
     render_limits: Budget,
     /// Whether the status shows manifests.
@@ -57,6 +62,8 @@ pub(crate) struct ChartController {
     home: String,
     /// Where records lie, unless with their releases.
     storage: Option<String>,
+    /// Whether records hold the whole chart.
+    full_record: bool,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
@@ -67,10 +74,15 @@ impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
+        let records = hub.dependents.records().clone();
+        let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
             .ignoring(watch.ignored.clone())
-            .ways(Ways { crds: watch.crds, ..Ways::default() });
+            .ways(Ways { crds: watch.crds, ..Ways::default() })
+            .telling(move |namespace, name, revision, version| {
+                wrote.wrote(namespace, name, revision, version);
+            });
         let storage = watch.storage_namespace.clone();
         let own = hub.client.default_namespace();
         Self {
@@ -83,6 +95,8 @@ impl ChartController {
             },
             home: storage.clone().unwrap_or_else(|| own.to_owned()),
             storage,
+            feeds: hub.dependents.feeds().clone(),
+            records,
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
@@ -90,6 +104,7 @@ impl ChartController {
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
             crds: watch.crds,
+            full_record: watch.full_record,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }
@@ -103,6 +118,7 @@ impl Controller for ChartController {
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
+        self.records.forget(key);
         std::future::ready(()).boxed()
     }
 }

@@ -28,6 +28,8 @@ use crate::manager::writes::Writes;
 const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
 const SOON: Duration = Duration::from_secs(1);
+/// How often a helm command that is at work is looked for where no watch tells of its end.
+const UNHEARD: Duration = Duration::from_secs(10);
 /// How often a release is applied again whose objects no watch tells of, while it is not ready; after
 /// that the reconcile period decides.
 const BLIND: Duration = Duration::from_secs(15);
@@ -148,6 +150,10 @@ impl ChartController {
         let remembered = memory
             .get_mut(work.key)
             .filter(|known| known.is_about(&work.resource, &work.wishes.rotation))?;
+        let history = &remembered.history;
+        if self.records.is_stale(history.namespace(), history.name()) {
+            return None;
+        }
         let findings = remembered.look(Instant::now());
         if findings.blind {
             return None; // what no watch tells is found out by applying it all once more
@@ -185,7 +191,7 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     pub(super) fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
     }
 
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
@@ -214,8 +220,18 @@ impl ChartController {
     pub(super) fn release_failed(&self, history: &History, error: ReleaseError) -> Stop {
         match error {
             ReleaseError::Waiting(waiting) => self.wait_for(&waiting),
+            ReleaseError::Busy { retry_after, .. } => Stop::Wait {
+                reason: "OperationInProgress".to_owned(),
+                message: error.to_string(),
+                after: self.until_heard(retry_after),
+            },
             error => release_failed(history, error),
         }
+    }
+
+    /// When to look again at a release that a helm command writes: the watch on records tells of its end.
+    pub(super) fn until_heard(&self, retry_after: Duration) -> Duration {
+        if self.records.is_watching() { retry_after } else { retry_after.min(UNHEARD) }
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -264,11 +280,6 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
     let message = error.to_string();
     match error {
         ReleaseError::Raced { .. } => Stop::Raced,
-        ReleaseError::Busy { retry_after, .. } => Stop::Wait {
-            reason: "OperationInProgress".to_owned(),
-            message,
-            after: retry_after.min(Duration::from_secs(10)),
-        },
         ReleaseError::Terminating { .. } => {
             Stop::Wait { reason: "Terminating".to_owned(), message, after: SOON }
         }

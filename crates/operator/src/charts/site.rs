@@ -12,6 +12,7 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use sha2::{Digest, Sha256};
 
 use super::ChartController;
+use crate::manager::queue::Key;
 
 /// The longest name of a release.
 const LONGEST: usize = 53;
@@ -99,11 +100,19 @@ impl ChartController {
     }
 
     /// The release of a resource: one LIST, and a second one where the first shows somebody else's.
-    pub(super) async fn find(&self, driver: &Driver, site: &Site) -> Result<History, ReleaseError> {
+    pub(super) async fn find(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        site: &Site,
+    ) -> Result<History, ReleaseError> {
         let chart = &self.chart.metadata().name;
         let mut found = None;
         for name in site.candidates() {
+            self.records.follow(&self.feeds, key, &site.namespace, name);
+            self.records.reading(&site.namespace, name);
             let history = driver.history(&site.namespace, name).await?;
+            self.records.read(&history);
             if site.owns(&history, chart) {
                 return Ok(history);
             }

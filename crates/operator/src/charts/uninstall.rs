@@ -11,6 +11,7 @@ use super::site::Site;
 use super::wishes::Wishes;
 use super::{ChartController, finalizer};
 use crate::manager::controller::{Failure, Next};
+use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
 
 impl ChartController {
@@ -24,7 +25,7 @@ impl ChartController {
         let site = self.site(resource);
         let mut draft = Draft::of(resource);
         let driver = self.driver.clone().ways(wishes.uninstall());
-        match self.remove_release(&driver, resource, &site).await {
+        match self.remove_release(&driver, own.key, resource, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
                 if wishes.waits_for_end() {
                     tracing::info!("Uninstall wait");
@@ -87,10 +88,11 @@ impl ChartController {
     async fn remove_release(
         &self,
         driver: &Driver,
+        key: &Key,
         resource: &DynamicObject,
         site: &Site,
     ) -> Result<Option<String>, ReleaseError> {
-        let history = self.find(driver, site).await?;
+        let history = self.find(driver, key, site).await?;
         if !site.owns(&history, &self.chart.metadata().name) {
             return Ok(None);
         }

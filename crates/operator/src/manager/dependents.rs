@@ -11,6 +11,7 @@ use kube::core::GroupVersionKind;
 
 use super::feeds::{Cache, Feeds, Subject};
 use super::queue::{Key, KindId, Queue, Urgency};
+use crate::charts::records::Records;
 
 /// Annotation of an object that cannot have an owner reference: `namespace/name` of its resource, as
 /// operator-lib writes it.
@@ -72,6 +73,11 @@ impl KindIndex {
         })
     }
 
+    /// The id of a kind.
+    pub fn id(&self, gvk: &GroupVersionKind) -> Option<KindId> {
+        self.ids.get(&(gvk.group.clone(), gvk.kind.clone()))?.first().copied()
+    }
+
     /// The resources of ours to which an object belongs: by owner reference, or by annotation.
     pub fn owners(&self, meta: &ObjectMeta) -> Vec<Key> {
         let referenced = meta.owner_references.iter().flatten().flat_map(|owner| {
@@ -87,14 +93,15 @@ impl KindIndex {
         let (kind, group) = annotations
             .get(PRIMARY_RESOURCE_TYPE)
             .map(|of| of.split_once('.').unwrap_or((of, "")))?;
-        let (namespace, name) = annotations.get(PRIMARY_RESOURCE)?.split_once('/')?;
+        let named = annotations.get(PRIMARY_RESOURCE)?;
+        let (namespace, name) = named.split_once('/').unwrap_or(("", named));
         let namespace = Some(namespace.to_owned()).filter(|name| !name.is_empty());
         Some(self.keys(group, kind, ObjectKey { namespace, name: name.to_owned() }))
     }
 }
 
-/// A kind and a label selector.
-type Watched = (GroupVersionKind, String);
+/// A kind, a label selector, and a namespace that is not watched otherwise.
+type Watched = (GroupVersionKind, String, Option<String>);
 
 /// Starts watches on demand and wakes owners.
 pub struct Dependents {
@@ -102,12 +109,14 @@ pub struct Dependents {
     queue: Arc<Queue>,
     kinds: Arc<KindIndex>,
     watched: Mutex<HashMap<Watched, Arc<Cache<Dependent>>>>,
+    records: Records,
 }
 
 impl Dependents {
     /// Nothing is watched until somebody asks.
     pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
-        Self { feeds, queue, kinds, watched: Mutex::default() }
+        let records = Records::new(queue.clone());
+        Self { feeds, queue, kinds, watched: Mutex::default(), records }
     }
 
     /// The manager's kinds.
@@ -115,16 +124,42 @@ impl Dependents {
         &self.kinds
     }
 
-    /// The cache of a kind's objects with these labels; the first call starts the watch.
-    pub fn watch(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+    /// The one watch on the records of all releases.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// What starts watches.
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+
+    /// What watches of another form are started with.
+    pub fn parts(&self) -> (&Feeds, &Arc<Queue>, &Arc<KindIndex>) {
+        (&self.feeds, &self.queue, &self.kinds)
+    }
+
+    /// The cache of a kind's objects with these labels, where the manager watches at all or in a
+    /// namespace beyond; the first call starts the watch.
+    pub fn watch(
+        &self,
+        gvk: &GroupVersionKind,
+        selector: &str,
+        beyond: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched
-            .entry((gvk.clone(), selector.to_owned()))
-            .or_insert_with(|| self.start(gvk, selector))
+            .entry((gvk.clone(), selector.to_owned(), beyond.cloned()))
+            .or_insert_with(|| self.start(gvk, selector, beyond))
             .clone()
     }
 
-    fn start(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+    fn start(
+        &self,
+        gvk: &GroupVersionKind,
+        selector: &str,
+        beyond: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
         let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
         let subject = Subject {
             gvk: gvk.clone(),
@@ -134,7 +169,13 @@ impl Dependents {
         let kinds = self.kinds.clone();
         let queue = self.queue.clone();
         let told_as = kind.clone();
-        self.feeds.follow(
+        let feeds = match beyond {
+            None => self.feeds.clone(),
+            Some(namespace) => {
+                Feeds { namespaces: [Some(namespace.clone())].into(), ..self.feeds.clone() }
+            }
+        };
+        feeds.follow(
             subject,
             move |object| Dependent {
                 observed: Observed::of(&group, &kind, &object),

@@ -56,7 +56,7 @@ impl Running {
         fence: Fence,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
+        let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> =
             watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
@@ -87,6 +87,7 @@ impl Running {
             dependents,
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            clock,
             events: recorder,
             metrics: metrics.clone(),
         };
@@ -117,7 +118,7 @@ impl Running {
             Some(seat) => {
                 let client = connections.plain.clone();
                 tokio::select! {
-                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => Some(leadership),
+                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => leadership,
                     () = signals.next() => {
                         self.stop_feeds().await;
                         return Ok(());
@@ -227,6 +228,7 @@ fn kinds(
         let metrics = hub.metrics.kind(&name);
         let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+        let is_native = matches!(watch.hull, Hull::Reconciler(_));
         kinds.push(Kind {
             cache: feeds.follow(
                 primary(&watch),
@@ -240,6 +242,7 @@ fn kinds(
             metrics,
             name,
             pace: Pace::default(),
+            events: is_native.then(|| hub.events.clone()),
         });
     }
     kinds

@@ -38,6 +38,8 @@ use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
+use crate::record::model::full_chart;
+use crate::record::store::Teller;
 use crate::record::{Release, Status, Store, Stored, codec};
 use crate::{Clock, Error};
 
@@ -143,6 +145,17 @@ impl Driver {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.store = self.store.clock(clock.clone());
         self.clock = clock;
+        self
+    }
+
+    /// Tells of every record that is written or, then without a version, deleted: the release's namespace
+    /// and name, the revision, the record's resourceVersion.
+    #[must_use]
+    pub fn telling(
+        mut self,
+        tell: impl Fn(&str, &str, u32, Option<&str>) + Send + Sync + 'static,
+    ) -> Self {
+        self.store = self.store.telling(Teller::new(tell));
         self
     }
 
@@ -270,7 +283,10 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, self.clock.now());
+        let mut goal = Goal::new(history, desired, action, self.clock.now());
+        if goal.create && self.ways.full_record {
+            goal.record.chart = full_chart(desired.chart);
+        }
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
             Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,

@@ -149,6 +149,11 @@ impl History {
         self.records.last().map_or(&[], |stored| &stored.owners)
     }
 
+    /// The resourceVersion of each revision's record, as it was read or written.
+    pub fn versions(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.records.iter().map(|it| (it.release.version, it.resource_version.as_str()))
+    }
+
     /// All readable revisions, oldest first.
     pub fn releases(&self) -> impl DoubleEndedIterator<Item = &Arc<Release>> {
         self.records.iter().map(|stored| &stored.release)

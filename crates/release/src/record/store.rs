@@ -1,6 +1,7 @@
 //! Where records live: one Secret per revision, or several, see [`super::chunks`].
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,40 @@ impl Stored {
     }
 }
 
+/// Is told of every record that is written.
+type Tell = dyn Fn(&str, &str, u32, Option<&str>) + Send + Sync;
+
+/// Tells somebody of what is written.
+#[derive(Clone, Default)]
+pub(crate) struct Teller(Option<Arc<Tell>>);
+
+impl fmt::Debug for Teller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Teller").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Teller {
+    pub fn new(tell: impl Fn(&str, &str, u32, Option<&str>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    fn wrote(&self, stored: Stored) -> Stored {
+        self.tell(&stored.release, Some(&stored.resource_version));
+        stored
+    }
+
+    fn deletes(&self, release: &Release) {
+        self.tell(release, None);
+    }
+
+    fn tell(&self, release: &Release, version: Option<&str>) {
+        if let Some(tell) = &self.0 {
+            tell(&release.namespace, &release.name, release.version, version);
+        }
+    }
+}
+
 /// Reads and writes records.
 ///
 /// The helm CLI writes records without preconditions and drops every other metadata of theirs, so
@@ -93,12 +128,13 @@ pub struct Store {
     clock: Clock,
     /// Where all records lie; `None` is the namespace of each release.
     place: Option<Arc<str>>,
+    teller: Teller,
 }
 
 impl Store {
     /// A store that reads and writes by this applier.
     pub fn new(applier: Applier) -> Self {
-        Self { applier, clock: Clock::default(), place: None }
+        Self { applier, clock: Clock::default(), teller: Teller::default(), place: None }
     }
 
     /// The same, for records that all lie in this namespace.
@@ -110,6 +146,13 @@ impl Store {
 
     fn target(&self, namespace: &str, name: String) -> Target {
         target(self.place.as_deref().unwrap_or(namespace), name)
+    }
+
+    /// Who is told of writes.
+    #[must_use]
+    pub(crate) fn telling(mut self, teller: Teller) -> Self {
+        self.teller = teller;
+        self
     }
 
     /// What tells the time.
@@ -166,7 +209,7 @@ impl Store {
         let secret = self.lay_out(&release, packed, cut, times).await?;
         let target = self.target(&release.namespace, release.secret_name());
         match self.applier.create(&target, &secret).await {
-            Ok(live) => Ok(stored(&live, release)),
+            Ok(live) => Ok(self.teller.wrote(stored(&live, release))),
             Err(error) if error.kind == FailureKind::AlreadyExists => {
                 Err(Error::Raced { name: release.name, revision: release.version })
             }
@@ -190,7 +233,8 @@ impl Store {
             metadata.insert("resourceVersion".to_owned(), old.resource_version.clone().into());
         }
         let target = self.target(&release.namespace, release.secret_name());
-        let new = stored(&self.applier.replace(&target, &secret).await?, release);
+        let live = self.applier.replace(&target, &secret).await?;
+        let new = self.teller.wrote(stored(&live, release));
         self.drop_pieces(&old.release, &old.layout, &new.layout).await?;
         Ok(new)
     }
@@ -198,6 +242,8 @@ impl Store {
     /// Deletes a record; one that is gone already, or was replaced by somebody, is left alone.
     pub async fn delete(&self, old: &Stored) -> Result<(), ApplyError> {
         let target = self.target(&old.release.namespace, old.release.secret_name());
+        // First, as a watch may hear of it before the answer is here.
+        self.teller.deletes(&old.release);
         self.applier.delete(&target, &old.uid, PropagationPolicy::Background).await?;
         self.drop_pieces(&old.release, &old.layout, &Layout::Whole).await
     }
@@ -264,7 +310,8 @@ impl Store {
         }});
         let live = self.applier.merge(&target, &patch).await?;
         let resource_version = metadata_str(&live, "resourceVersion").to_owned();
-        Ok(Stored { resource_version, owners: Arc::default(), ..old.clone() })
+        let disowned = Stored { resource_version, owners: Arc::default(), ..old.clone() };
+        Ok(self.teller.wrote(disowned))
     }
 
     /// Deletes the pieces of the one that the other has not.

@@ -11,4 +11,5 @@ mod drift;
 mod hooks;
 mod kill;
 mod logs;
+mod model;
 mod support;

@@ -1,0 +1,251 @@
+//! A watch on the records of releases: a helm command beside us is noticed without asking.
+//!
+//! Metadata alone, and of the revisions that count: `owner=helm,status!=superseded`. What we have written
+//! or read ourselves is known by its resourceVersion and wakes nobody.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use catamaran_cluster::watch::{Change, Content, ObjectKey};
+use catamaran_release::History;
+use kube::core::{DynamicObject, GroupVersionKind};
+
+use crate::manager::feeds::{Cache, Feeds, Subject};
+use crate::manager::queue::{Key, Queue, Urgency};
+
+/// The records that are watched.
+const SELECTOR: &str = "owner=helm,status!=superseded";
+/// A watch may tell of a write before its answer has been read: so long it is taken for our own.
+const ANSWERS: Duration = Duration::from_millis(300);
+
+/// Namespace and name of a release.
+type Id = (String, String);
+
+/// Who wrote which record.
+#[derive(Clone)]
+pub(crate) struct Records {
+    releases: Arc<Mutex<HashMap<Id, Release>>>,
+    queue: Arc<Queue>,
+    cache: Arc<OnceLock<Arc<Cache<Record>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Release {
+    /// Whose it is.
+    keys: Vec<Key>,
+    /// The version of each revision's record that we know; [`u64::MAX`] if we deleted it.
+    known: HashMap<u32, u64>,
+    /// Whether somebody else has written since we read.
+    stale: bool,
+}
+
+/// What is kept of a record.
+#[derive(Debug)]
+struct Record {
+    release: Box<str>,
+    revision: u32,
+    version: u64,
+}
+
+impl Record {
+    fn of(object: &DynamicObject) -> Self {
+        let label = |name: &str| object.metadata.labels.as_ref().and_then(|all| all.get(name));
+        Self {
+            release: label("name").map(String::as_str).unwrap_or_default().into(),
+            revision: label("version").and_then(|it| it.parse().ok()).unwrap_or_default(),
+            version: number(object.metadata.resource_version.as_deref()),
+        }
+    }
+}
+
+/// A resourceVersion, which is a number wherever the API server stores in etcd.
+fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+impl Records {
+    /// Nothing is watched until somebody asks.
+    pub fn new(queue: Arc<Queue>) -> Self {
+        Self { releases: Arc::default(), queue, cache: Arc::default() }
+    }
+
+    /// Wakes a resource from now on when somebody else writes a record of its release.
+    pub fn follow(&self, feeds: &Feeds, key: &Key, namespace: &str, name: &str) {
+        let mut releases = self.lock();
+        let release = releases.entry((namespace.to_owned(), name.to_owned())).or_default();
+        if !release.keys.contains(key) {
+            release.keys.push(key.clone());
+        }
+        drop(releases);
+        self.cache.get_or_init(|| self.start(feeds));
+    }
+
+    fn start(&self, feeds: &Feeds) -> Arc<Cache<Record>> {
+        let subject = Subject {
+            gvk: GroupVersionKind::gvk("", "v1", "Secret"),
+            selector: Some(SELECTOR.to_owned()),
+            content: Content::Metadata,
+        };
+        let records = self.clone();
+        feeds.follow(
+            subject,
+            |object| Record::of(&object),
+            move |change| match change {
+                Change::Seen { key, now, .. } => records.heard(&key, &now, false),
+                Change::Gone { key, last } => records.heard(&key, &last, true),
+            },
+        )
+    }
+
+    /// Whether records are watched, so that nobody has to ask for them.
+    pub fn is_watching(&self) -> bool {
+        self.cache.get().is_some_and(|cache| cache.is_synced())
+    }
+
+    /// Whether somebody else has written a record since the history was read.
+    pub fn is_stale(&self, namespace: &str, name: &str) -> bool {
+        self.with(namespace, name, |release| release.stale).unwrap_or_default()
+    }
+
+    /// The history is about to be read: what is written from now on is news.
+    pub fn reading(&self, namespace: &str, name: &str) {
+        self.with(namespace, name, |release| release.stale = false);
+    }
+
+    /// A history as it was read.
+    pub fn read(&self, history: &History) {
+        self.with(history.namespace(), history.name(), |release| {
+            for (revision, version) in history.versions() {
+                release.knows(revision, number(Some(version)));
+            }
+        });
+    }
+
+    /// We have written a record, or deleted it if it has no version any more.
+    pub fn wrote(&self, namespace: &str, name: &str, revision: u32, version: Option<&str>) {
+        self.with(namespace, name, |release| match version {
+            Some(version) => drop(release.known.insert(revision, number(Some(version)))),
+            None => drop(release.known.insert(revision, u64::MAX)),
+        });
+    }
+
+    /// The resource is gone.
+    pub fn forget(&self, key: &Key) {
+        let mut releases = self.lock();
+        releases.retain(|_, release| {
+            release.keys.retain(|own| own != key);
+            !release.keys.is_empty()
+        });
+    }
+
+    fn heard(&self, key: &ObjectKey, record: &Record, gone: bool) {
+        let id = (key.namespace.clone().unwrap_or_default(), record.release.to_string());
+        let (revision, version) = (record.revision, record.version);
+        if !self.is_news(&id, revision, version, gone) {
+            return;
+        }
+        let (records, name) = (self.clone(), key.name.clone());
+        // Ends within a moment; a manager that stops does not wait for it.
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWERS).await;
+            if records.is_news(&id, revision, version, gone) {
+                records.wake(&id, &name);
+            }
+        });
+    }
+
+    fn is_news(&self, (namespace, name): &Id, revision: u32, version: u64, gone: bool) -> bool {
+        let is_news = |release: &mut Release| {
+            let known = release.known.get(&revision).copied().unwrap_or_default();
+            known < version || (gone && known == version)
+        };
+        self.with(namespace, name, is_news).unwrap_or_default()
+    }
+
+    fn wake(&self, id: &Id, record: &str) {
+        let keys = self.with(&id.0, &id.1, |release| {
+            release.stale = true;
+            release.keys.clone()
+        });
+        for key in keys.into_iter().flatten() {
+            tracing::debug!(record, "somebody else wrote a record of the release");
+            self.queue.add(key, Urgency::Live, &format!("Secret/{record} changed"));
+        }
+    }
+
+    fn with<T>(
+        &self,
+        namespace: &str,
+        name: &str,
+        of: impl FnOnce(&mut Release) -> T,
+    ) -> Option<T> {
+        self.lock().get_mut(&(namespace.to_owned(), name.to_owned())).map(of)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Release>> {
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Release {
+    fn knows(&mut self, revision: u32, version: u64) {
+        let known = self.known.entry(revision).or_default();
+        // A revision that we deleted may be there again.
+        *known = if *known == u64::MAX { version } else { version.max(*known) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manager::queue::Bound;
+
+    fn records() -> (Records, Arc<Queue>, Id) {
+        let queue = Arc::new(Queue::new(&[Bound { running: 1, lent: 0 }], 1));
+        let records = Records::new(queue.clone());
+        let id = ("ns".to_owned(), "rel".to_owned());
+        let object = ObjectKey { namespace: Some("ns".into()), name: "rel".into() };
+        let release = Release { keys: vec![Key { kind: 0, object }], ..Release::default() };
+        records.lock().insert(id.clone(), release);
+        (records, queue, id)
+    }
+
+    #[test]
+    fn what_we_wrote_or_read_is_no_news() {
+        let (records, _, id) = records();
+        assert!(records.is_news(&id, 1, 10, false), "nobody has read it yet");
+        records.wrote("ns", "rel", 1, Some("10"));
+        assert!(!records.is_news(&id, 1, 10, false));
+        assert!(!records.is_news(&id, 1, 9, false), "an earlier write of ours");
+        assert!(records.is_news(&id, 1, 11, false), "written after us");
+        assert!(records.is_news(&id, 2, 5, false), "another revision");
+        assert!(records.is_news(&id, 1, 10, true), "deleted by somebody else");
+        records.wrote("ns", "rel", 1, Some("12"));
+        assert!(!records.is_news(&id, 1, 10, true), "it left the selection when we superseded it");
+        records.wrote("ns", "rel", 1, None);
+        assert!(!records.is_news(&id, 1, 12, true), "deleted by us");
+        records.wrote("ns", "rel", 1, Some("20"));
+        assert!(records.is_news(&id, 1, 21, false), "it is there again, and changed");
+        let other = ("ns".to_owned(), "other".to_owned());
+        assert!(!records.is_news(&other, 1, 99, false), "a release that is none of ours");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_wakes_the_resource_unless_its_answer_comes_in_a_moment() {
+        let (records, queue, _) = records();
+        let key =
+            ObjectKey { namespace: Some("ns".into()), name: "sh.helm.release.v1.rel.v1".into() };
+        let record = |version| Record { release: "rel".into(), revision: 1, version };
+        records.heard(&key, &record(10), false);
+        records.wrote("ns", "rel", 1, Some("10"));
+        tokio::time::sleep(ANSWERS * 2).await;
+        assert!(!records.is_stale("ns", "rel"));
+        records.heard(&key, &record(11), false);
+        let item = queue.next().await.expect("an item");
+        assert_eq!(item.reasons, "Secret/sh.helm.release.v1.rel.v1 changed");
+        assert!(records.is_stale("ns", "rel"));
+        records.reading("ns", "rel");
+        assert!(!records.is_stale("ns", "rel"));
+    }
+}
