@@ -24,7 +24,7 @@ async fn command_lines_of_every_generation_serve_a_resource() {
             "--enable-leader-election=false",
         ],
         // And no command at all.
-        &["-leader-elect=false", "-zap-devel"],
+        &["-leader-elect=false", "-zap-devel", "-metrics-bind-address=0"],
     ];
     for (number, arguments) in table.into_iter().enumerate() {
         let mut command = stage.command(arguments);
