@@ -10,6 +10,7 @@ CONTAINER_TOOL ?= $(or $(shell for tool in docker podman buildah; do \
 # Images to build with and upon; empty means the defaults of the Dockerfile.
 BUILDER_IMAGE ?=
 BASE_IMAGE ?=
+SHELL_IMAGE ?=
 # More flags for the image build, such as --platform or --no-cache.
 BUILD_FLAGS ?=
 
@@ -57,7 +58,7 @@ LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 IMAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/images
 REALCLUSTER := $(DEBUG_DIR)/localcluster run --real-node \
 	$(addprefix --image $(IMAGES)/,operator.tar memcached.tar) --
-SCRIPTS = .ci/run $(wildcard hack/*.sh)
+SCRIPTS = .ci/run $(wildcard hack/*.sh hack/*/*.sh)
 
 # Puts the pinned tools first on the PATH of the rest of the recipe. In two
 # steps, because a failure inside eval's argument would go unnoticed.
@@ -220,6 +221,19 @@ docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_
 	$(CONTAINER_TOOL) build --tag $(IMG) \
 		$(if $(BUILDER_IMAGE),--build-arg BUILDER_IMAGE=$(BUILDER_IMAGE)) \
 		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
+		$(BUILD_FLAGS) .
+
+# For projects of operator-sdk's Helm operator: FROM this image instead of theirs.
+# HELM_OPERATOR_STAGE=shell: with a shell and a package manager.
+HELM_OPERATOR_IMG ?= localhost/helm-operator:latest
+HELM_OPERATOR_STAGE ?= helm-operator
+.PHONY: helm-operator-image
+helm-operator-image: ## Build HELM_OPERATOR_IMG, upon which Dockerfiles of operator-sdk's Helm projects build.
+	$(CONTAINER_TOOL) build --tag $(HELM_OPERATOR_IMG) --target $(HELM_OPERATOR_STAGE) \
+		--file hack/helm-operator/Dockerfile \
+		$(if $(BUILDER_IMAGE),--build-arg BUILDER_IMAGE=$(BUILDER_IMAGE)) \
+		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
+		$(if $(SHELL_IMAGE),--build-arg SHELL_IMAGE=$(SHELL_IMAGE)) \
 		$(BUILD_FLAGS) .
 
 .PHONY: docker-push

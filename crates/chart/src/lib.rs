@@ -27,6 +27,7 @@ pub mod reference;
 pub mod render;
 pub mod values;
 
+pub use catamaran_sprig::Drawn;
 pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata, chart_yaml};
 pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use gojson::kind as json_kind;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 /// The names of programs that mean [`Command::Run`](crate::Command::Run) where no command follows:
 /// operator-sdk's binary, and the script that its images once began with.
 const NAMES: [&str; 2] = ["helm-operator", "entrypoint"];
-/// What such a program is asked for besides.
-const OTHERS: [&str; 5] = ["run", "exec-entrypoint", "version", "help", "--help"];
+/// What such a program is asked for by flags besides.
+const OTHERS: [&str; 4] = ["--help", "-h", "--version", "-V"];
 
 /// The arguments of this process, in the form that [`crate::Cli`] takes.
 pub(crate) fn arguments() -> Vec<OsString> {
@@ -24,7 +24,7 @@ fn spelled_out(mut words: Vec<OsString>) -> Vec<OsString> {
         .and_then(|path| Path::new(path).file_stem())
         .is_some_and(|name| NAMES.iter().any(|theirs| name == OsStr::new(theirs)));
     let command = words.get(1).and_then(|word| word.to_str());
-    let asked = command.is_some_and(|word| OTHERS.contains(&word));
+    let asked = command.is_some_and(|word| !word.starts_with('-') || OTHERS.contains(&word));
     if is_theirs && !asked {
         let at = words.len().min(1);
         words.insert(at, "run".into());
@@ -79,6 +79,7 @@ mod tests {
             ),
             ("helm-operator version", "helm-operator version"),
             ("helm-operator --help", "helm-operator --help"),
+            ("helm-operator template x", "helm-operator template x"),
         ];
         for (line, expected) in table {
             let words = line.split(' ').map(OsString::from).collect();

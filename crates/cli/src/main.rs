@@ -5,6 +5,7 @@ mod charts;
 mod context;
 mod dependency;
 mod explain;
+mod generate;
 mod helm_operator;
 mod lint;
 mod post_renderer;
@@ -17,10 +18,10 @@ use std::process::ExitCode;
 use actions::{
     HistoryArgs, InstallArgs, RollbackArgs, StatusArgs, TestArgs, UninstallArgs, UpgradeArgs,
 };
-use anyhow::Result;
 use catamaran_operator::{Manager, Options};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
+use generate::GenerateCommand;
 use lint::LintArgs;
 use show::ShowArgs;
 use template::TemplateArgs;
@@ -67,6 +68,8 @@ enum Command {
     Show(Box<ShowArgs>),
     #[command(subcommand, visible_aliases = ["dep", "dependencies"])]
     Dependency(DependencyCommand),
+    #[command(subcommand)]
+    Generate(GenerateCommand),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -81,21 +84,22 @@ A watches.yaml:
     kind: Memcached
     chart: helm-charts/memcached";
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     match parse().command {
-        Command::Run { options, .. } => Ok(run(options)),
-        Command::Version => Ok(helm_operator::version()),
-        Command::Install(args) => Ok(actions::install(&args)),
-        Command::Upgrade(args) => Ok(actions::upgrade(&args)),
-        Command::Rollback(args) => Ok(actions::rollback(&args)),
-        Command::Uninstall(args) => Ok(actions::uninstall(&args)),
-        Command::Test(args) => Ok(actions::test(&args)),
-        Command::Status(args) => Ok(actions::status(&args)),
-        Command::History(args) => Ok(actions::history(&args)),
-        Command::Template(args) => Ok(template::run(&args)),
-        Command::Lint(args) => Ok(lint::run(&args)),
-        Command::Show(args) => Ok(show::run(&args)),
-        Command::Dependency(command) => Ok(dependency::run(&command)),
+        Command::Run { options, .. } => run(options),
+        Command::Version => helm_operator::version(),
+        Command::Install(args) => actions::install(&args),
+        Command::Upgrade(args) => actions::upgrade(&args),
+        Command::Rollback(args) => actions::rollback(&args),
+        Command::Uninstall(args) => actions::uninstall(&args),
+        Command::Test(args) => actions::test(&args),
+        Command::Status(args) => actions::status(&args),
+        Command::History(args) => actions::history(&args),
+        Command::Template(args) => template::run(&args),
+        Command::Lint(args) => lint::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Dependency(command) => dependency::run(&command),
+        Command::Generate(command) => generate::run(&command),
     }
 }
 

@@ -176,18 +176,33 @@ const PARSED_PER_STEP: u64 = 4;
 /// Where random values come from: the same seed, the same values. Passwords are made of it, so it
 /// must come from a generator made for that, and it is never printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct RandomSeed([u8; 32]);
+pub struct RandomSeed {
+    bits: [u8; 32],
+    since: Option<SystemTime>,
+}
 
 impl RandomSeed {
     /// All 256 bits.
     pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
+        &self.bits
+    }
+
+    /// The same, known to have been drawn at a time: what is made of it with a lifetime, such as
+    /// certificates, begins then, and not anew in each rendering.
+    #[must_use]
+    pub fn drawn_at(self, since: SystemTime) -> Self {
+        Self { since: Some(since), ..self }
+    }
+
+    /// When it was drawn, if that counts.
+    pub fn since(&self) -> Option<SystemTime> {
+        self.since
     }
 }
 
 impl From<[u8; 32]> for RandomSeed {
-    fn from(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    fn from(bits: [u8; 32]) -> Self {
+        Self { bits, since: None }
     }
 }
 
@@ -199,7 +214,7 @@ impl From<u64> for RandomSeed {
         for (to, from) in bytes.iter_mut().zip(number.to_be_bytes()) {
             *to = from;
         }
-        Self(bytes)
+        Self::from(bytes)
     }
 }
 

@@ -25,6 +25,7 @@ items! {
         }
         ctx.meter.charge_bytes(text.len().saturating_mul(3))?;
         ctx.meter.charge_steps(u64::try_from(text.len()).unwrap_or(u64::MAX))?;
+        crate::random::begin(ctx, "encryptAES", args)?;
         let mut start = [0; BLOCK];
         crate::random::fill(ctx, &mut start);
         let cipher = cbc::Encryptor::<Aes256>::new(&key(bytes(args, 0)).into(), &start.into());

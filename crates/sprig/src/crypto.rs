@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use crate::args::{any, bytes, chars, string};
-use crate::random::fill;
+use crate::random::{begin, fill};
 
 /// Go's default cost, and so Helm's.
 const COST: u32 = 10;
@@ -148,6 +148,7 @@ fn stored_password(ctx: &mut Ctx, password: &[u8]) -> Result<String, FuncError> 
         );
     }
     ctx.meter.charge_keys(HASHED)?;
+    begin(ctx, "bcrypt", &[Value::from(catamaran_gotemplate::Str::from(password.to_vec()))])?;
     let mut salt = [0; 16];
     fill(ctx, &mut salt);
     let stored = bcrypt::hash_with_salt(password, COST, salt).map_err(|error| {

@@ -45,6 +45,7 @@ mod yamls;
 pub use dates::check_time;
 pub use durations::parse_duration;
 pub use json::check_json;
+pub use random::{Drawn, drawn, enter_template};
 pub use regex_syntax::check_regex;
 pub use urls::check_url;
 

@@ -1,8 +1,15 @@
 //! Randomness. It comes from the rendering's seed, so that a rendering can be repeated, through a
 //! one-way function, so that nobody who sees some of it can tell the rest.
+//!
+//! What a function draws depends on the template file that is run, the function, its arguments, and how
+//! often it was called so before: another value that makes a template draw more, or less, changes
+//! nothing of what else is drawn.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::collections::HashMap;
+use std::time::SystemTime;
+
 use catamaran_gotemplate::{Ctx, FuncError, Value};
 use sha2::{Digest, Sha256};
 
@@ -14,19 +21,20 @@ const DRAW_STEPS: u64 = 30;
 items! {
     /// A string of so many random letters and digits.
     sprig "COUNT -> string", "{{ randAlphaNum 8 | len }}" => "8";
-    "randAlphaNum"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphanumeric());
+    "randAlphaNum"(Int) => |ctx, args| random_text(ctx, "randAlphaNum", args, |c| c.is_ascii_alphanumeric());
     /// A string of so many random letters.
     sprig "COUNT -> string", r#"{{ randAlpha 8 | regexMatch "^[a-zA-Z]{8}$" }}"# => "true";
-    "randAlpha"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_alphabetic());
+    "randAlpha"(Int) => |ctx, args| random_text(ctx, "randAlpha", args, |c| c.is_ascii_alphabetic());
     /// A string of so many random digits.
     sprig "COUNT -> string", r#"{{ randNumeric 8 | regexMatch "^[0-9]{8}$" }}"# => "true";
-    "randNumeric"(Int) => |ctx, args| random_text(ctx, int(args, 0), |c| c.is_ascii_digit());
+    "randNumeric"(Int) => |ctx, args| random_text(ctx, "randNumeric", args, |c| c.is_ascii_digit());
     /// A string of so many random printable ASCII characters.
     sprig "COUNT -> string", "{{ randAscii 8 | len }}" => "8";
-    "randAscii"(Int) => |ctx, args| random_text(ctx, int(args, 0), |_| true);
+    "randAscii"(Int) => |ctx, args| random_text(ctx, "randAscii", args, |_| true);
     /// So many random bytes, in base 64.
     sprig "COUNT -> string", "{{ randBytes 8 | b64dec | len }}" => "8";
     "randBytes"(Int) => |ctx, args| {
+        begin(ctx, "randBytes", args)?;
         let Ok(count) = usize::try_from(int(args, 0)) else {
             return Err(FuncError::new("runtime error: makeslice: len out of range"));
         };
@@ -39,6 +47,7 @@ items! {
     /// A random number from the first to the second, which is not among them.
     sprig "MIN MAX -> int", "{{ randInt 7 8 }}" => "7";
     "randInt"(Int, Int) => |ctx, args| {
+        begin(ctx, "randInt", args)?;
         ctx.meter.charge_steps(DRAW_STEPS)?;
         let (low, high) = (int(args, 0), int(args, 1));
         match u64::try_from(high.wrapping_sub(low)) {
@@ -49,6 +58,7 @@ items! {
     /// The characters of a string in random order.
     sprig "TEXT -> string", r#"{{ shuffle "aaa" }}"# => "aaa";
     "shuffle"(String) => |ctx, args| {
+        begin(ctx, "shuffle", args)?;
         announce(ctx, text(args, 0).len().saturating_mul(4))?;
         ctx.meter.charge_steps(text(args, 0).len() as u64 * DRAW_STEPS)?;
         let mut all: Vec<char> = chars(args, 0).chars().collect();
@@ -61,6 +71,7 @@ items! {
     /// A random UUID, of version 4.
     sprig "-> string", "{{ uuidv4 | len }}" => "36";
     "uuidv4"() => |ctx, _| {
+        begin(ctx, "uuidv4", &[])?;
         ctx.meter.charge_steps(DRAW_STEPS)?;
         let mut data = [0_u8; 16];
         fill(ctx, &mut data);
@@ -72,18 +83,86 @@ items! {
 }
 
 /// The generator of a rendering: blocks of SHA-256 over a key and a counter.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Generator {
+    /// The template file that is run.
+    template: String,
+    /// How often each draw was begun, by a hash of who asked for what.
+    begun: HashMap<[u8; 32], u64>,
     key: [u8; 32],
     counter: u64,
+    drawn: Option<Drawn>,
 }
 
-/// Fills a buffer with random bytes.
-pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
+/// What a rendering drew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// When the first certificate is to be made anew.
+    pub renew_at: Option<SystemTime>,
+    /// How often certificates were made anew by now, all together.
+    pub renewals: u64,
+}
+
+/// Says which template file is run from now on.
+pub fn enter_template(ctx: &mut Ctx, name: &str) {
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        name.clone_into(&mut generator.template);
+    } else {
+        ctx.extend(Generator { template: name.to_owned(), ..Generator::default() });
+    }
+}
+
+/// What was drawn so far; `None` if nothing was.
+pub fn drawn(ctx: &Ctx) -> Option<Drawn> {
+    ctx.extension::<Generator>()?.drawn
+}
+
+/// Notes a certificate that is to be made anew at a time, and how often that has happened.
+pub(crate) fn note_certificate(ctx: &mut Ctx, renew_at: Option<SystemTime>, renewals: u64) {
+    let drawn = ctx.extension_mut::<Generator>().and_then(|generator| generator.drawn.as_mut());
+    let Some(drawn) = drawn else { return };
+    drawn.renewals = drawn.renewals.saturating_add(renewals);
+    drawn.renew_at = match (drawn.renew_at, renew_at) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+}
+
+/// Begins what a function draws.
+///
+/// # Errors
+/// A budget that is used up by what its arguments are printed as.
+pub(crate) fn begin(ctx: &mut Ctx, function: &str, args: &[Value]) -> Result<(), FuncError> {
+    let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
+    hash.update(ctx.seed().as_bytes());
+    let mut part = |bytes: &[u8]| {
+        hash.update(bytes.len().to_be_bytes());
+        hash.update(bytes);
+    };
+    part(ctx.extension::<Generator>().map_or("", |it| it.template.as_str()).as_bytes());
+    part(function.as_bytes());
+    for arg in args {
+        part(ctx.print(arg)?.as_bytes());
+    }
+    let draw: [u8; 32] = hash.finalize().into();
     if ctx.extension::<Generator>().is_none() {
-        let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
-        hash.update(ctx.seed().as_bytes());
-        ctx.extend(Generator { key: hash.finalize().into(), counter: 0 });
+        ctx.extend(Generator::default());
+    }
+    let Some(generator) = ctx.extension_mut::<Generator>() else { return Ok(()) };
+    let ordinal = generator.begun.entry(draw).or_default();
+    let mut hash = Sha256::new_with_prefix(draw);
+    hash.update(ordinal.to_be_bytes());
+    *ordinal += 1;
+    (generator.key, generator.counter) = (hash.finalize().into(), 0);
+    generator.drawn.get_or_insert_default();
+    Ok(())
+}
+
+/// Fills a buffer with random bytes of the draw that was begun.
+pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
+    if drawn(ctx).is_none() {
+        // Never nothing, whoever forgets to begin.
+        let _ = begin(ctx, "", &[]);
     }
     let Some(generator) = ctx.extension_mut::<Generator>() else { return };
     for chunk in data.chunks_mut(32) {
@@ -136,9 +215,10 @@ fn below(ctx: &mut Ctx, limit: u64) -> u64 {
     }
 }
 
-fn random_text(ctx: &mut Ctx, count: i64, wanted: fn(char) -> bool) -> Outcome {
+fn random_text(ctx: &mut Ctx, function: &str, args: &[Value], wanted: fn(char) -> bool) -> Outcome {
+    begin(ctx, function, args)?;
     // Fewer than none: Helm swallows the error and gives nothing.
-    let count = usize::try_from(count).unwrap_or(0);
+    let count = usize::try_from(int(args, 0)).unwrap_or(0);
     announce(ctx, count)?;
     ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX))?;
     let set: Vec<u8> = (b' '..=b'~').filter(|byte| wanted(char::from(*byte))).collect();

@@ -8,6 +8,7 @@ mod split;
 
 use std::collections::BTreeMap;
 
+use catamaran_sprig::Drawn;
 use catamaran_yaml::Numbers;
 use serde_json::Value;
 
@@ -73,6 +74,8 @@ pub struct Rendered {
     pub subchart_notes: Vec<String>,
     /// What Helm would have said on stderr, such as values that do not fit.
     pub warnings: Vec<String>,
+    /// What was drawn by chance; `None` if nothing was.
+    pub drawn: Option<Drawn>,
 }
 
 /// How many documents a rendering may yield. A release of more could not be stored.

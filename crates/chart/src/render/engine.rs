@@ -202,9 +202,10 @@ pub(super) fn render(
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
     let files = run_all(&mut ctx, &prepared, cache, input, state)?;
+    let drawn = catamaran_sprig::drawn(&ctx);
     // Values and output together would be more than either.
     drop(ctx);
-    finish(files, &prepared, steps, input.profile)
+    Ok(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? })
 }
 
 /// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and
@@ -389,6 +390,7 @@ fn run(
     ctx.heap.set(template, "BasePath", scope.base_path.as_str());
     ctx.heap.set(scope.data, "Template", template);
     State::enter_chart(ctx, source.chart.as_ref().into());
+    catamaran_sprig::enter_template(ctx, &source.name);
     let output = set.execute(ctx, source, &Value::Map(scope.data));
     let output = output.map_err(|error| {
         let needs = ctx.extension_mut::<State>().map(|state| std::mem::take(&mut state.needs));

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use catamaran_chart::{RandomSeed, fresh_seed};
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{Applied, AppliedObject, History, ObjectId};
 use kube::core::{DynamicObject, GroupVersionKind};
 
+use super::seeds::Seed;
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
@@ -20,7 +20,7 @@ use crate::manager::queue::Key;
 pub(super) struct Memory {
     releases: HashMap<Key, Remembered>,
     /// Seeds of renderings: random values stay the same from one rendering to the next.
-    seeds: HashMap<Key, RandomSeed>,
+    seeds: HashMap<Key, Seed>,
 }
 
 /// A release as we left it.
@@ -30,6 +30,10 @@ pub(super) struct Remembered {
     pub generation: Option<i64>,
     pub history: History,
     pub notes: Arc<str>,
+    /// Which rotation of what was drawn was asked for.
+    pub rotation: String,
+    /// When a certificate is to be made anew.
+    pub renew_at: Option<SystemTime>,
     pub objects: Vec<Left>,
 }
 
@@ -88,8 +92,23 @@ impl Memory {
         self.releases.remove(key);
     }
 
-    pub fn seed(&mut self, key: &Key) -> RandomSeed {
-        *self.seeds.entry(key.clone()).or_insert_with(fresh_seed)
+    /// The seed of a resource that asks for this rotation.
+    pub fn seed(&mut self, key: &Key, rotation: &str) -> Seed {
+        let known = self.seeds.get(key).filter(|seed| seed.is_of(rotation)).cloned();
+        known.unwrap_or_else(|| {
+            let fresh = Seed::fresh(rotation);
+            self.seeds.insert(key.clone(), fresh.clone());
+            fresh
+        })
+    }
+
+    pub fn put_seed(&mut self, key: &Key, seed: Seed) {
+        self.seeds.insert(key.clone(), seed);
+    }
+
+    /// Whether there is a seed in the cluster, as far as is known.
+    pub fn is_seed_kept(&self, key: &Key) -> bool {
+        self.seeds.get(key).is_some_and(Seed::is_kept)
     }
 
     pub fn get_mut(&mut self, key: &Key) -> Option<&mut Remembered> {
@@ -101,6 +120,7 @@ impl Memory {
         &mut self,
         key: &Key,
         resource: &DynamicObject,
+        (rotation, renew_at): (&str, Option<SystemTime>),
         applied: &Applied,
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
     ) {
@@ -114,6 +134,8 @@ impl Memory {
             generation: resource.metadata.generation,
             history: applied.history.clone(),
             notes: applied.release.info.notes.as_str().into(),
+            rotation: rotation.to_owned(),
+            renew_at,
             objects: left,
         };
         self.releases.insert(key.clone(), remembered);
@@ -121,9 +143,11 @@ impl Memory {
 }
 
 impl Remembered {
-    /// Whether this is about the resource as it is now.
-    pub fn is_about(&self, resource: &DynamicObject) -> bool {
-        self.uid == resource.metadata.uid
+    /// Whether this is about the resource as it is now, and nothing that was drawn is to be drawn anew.
+    pub fn is_about(&self, resource: &DynamicObject, rotation: &str) -> bool {
+        self.rotation == rotation
+            && self.renew_at.is_none_or(|at| at > SystemTime::now())
+            && self.uid == resource.metadata.uid
             && self.generation == resource.metadata.generation
             && self.generation.is_some()
     }

@@ -5,6 +5,7 @@
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
 mod culprit;
+mod drive;
 mod finalizer;
 pub mod lookup;
 mod memory;
@@ -12,6 +13,8 @@ mod reconcile;
 pub(crate) mod records;
 mod render;
 mod report;
+mod seeds;
+mod site;
 mod tell;
 mod uninstall;
 mod wishes;
@@ -55,6 +58,10 @@ pub(crate) struct ChartController {
     status_manifest: bool,
     /// What becomes of the definitions of `crds/`.
     crds: Definitions,
+    /// The namespace of releases whose resources have none.
+    home: String,
+    /// Where records lie, unless with their releases.
+    storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
     /// Whether `crds/` is left out, as the right is missing.
@@ -70,16 +77,24 @@ impl ChartController {
         let records = hub.dependents.records().clone();
         let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
+        let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
+            .ignoring(watch.ignored.clone())
+            .ways(Ways { crds: watch.crds, ..Ways::default() })
+            .telling(move |namespace, name, revision, version| {
+                wrote.wrote(namespace, name, revision, version);
+            });
+        let storage = watch.storage_namespace.clone();
+        let own = hub.client.default_namespace();
         Self {
             tell: Teller { gvk, events, metrics },
             gvk: watch.gvk.clone(),
             chart,
-            driver: Driver::new(hub.client.clone(), hub.mapper.clone())
-                .ignoring(watch.ignored.clone())
-                .ways(Ways { crds: watch.crds, ..Ways::default() })
-                .telling(move |namespace, name, revision, version| {
-                    wrote.wrote(namespace, name, revision, version);
-                }),
+            driver: match &storage {
+                Some(place) => driver.stored_in(place),
+                None => driver,
+            },
+            home: storage.clone().unwrap_or_else(|| own.to_owned()),
+            storage,
             feeds: hub.dependents.feeds().clone(),
             records,
             mapper: hub.mapper.clone(),

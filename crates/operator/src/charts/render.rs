@@ -1,6 +1,6 @@
 //! From a resource to manifests.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use catamaran_chart::{
@@ -24,6 +24,9 @@ pub(super) enum Trouble {
     /// The chart, or the values it was given.
     #[error("{0}")]
     Chart(#[from] RenderError),
+    /// The chart, given what it looked up.
+    #[error("{0}")]
+    AfterLookup(RenderError),
     /// The cluster could not be asked what it can do.
     #[error("{0}")]
     Discovery(#[from] MapperError),
@@ -43,7 +46,7 @@ impl Trouble {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chart(_) | Self::EndlessLookups | Self::Engine(_) => false,
-            Self::Discovery(_) => true,
+            Self::Discovery(_) | Self::AfterLookup(_) => true,
             Self::Lookup(error) => error.transient,
         }
     }
@@ -80,6 +83,7 @@ impl ChartController {
         let capabilities = Arc::new(capabilities(&*self.mapper.capabilities().await?));
         let Draw { clock, seed } = draw;
         let mut lookups = Lookups::online();
+        let mut looked = false;
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, facts) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
@@ -99,11 +103,14 @@ impl ChartController {
             });
             match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
                 Err(RenderError::Needs(keys)) => {
+                    looked = true;
                     for key in keys {
                         let found = lookup::fetch(&self.mapper, &self.reader, &key).await?;
                         lookups.insert(key, found);
                     }
                 }
+                // What it has looked up may become another thing, of which no watch tells.
+                Err(error) if looked => return Err(Trouble::AfterLookup(error)),
                 rendered => return Ok(rendered?),
             }
         }
@@ -134,10 +141,9 @@ impl Draw {
 }
 
 impl ChartController {
-    /// What renderings for this resource draw: the same random values as long as the operator runs.
-    pub(super) fn draw(&self, key: &Key) -> Draw {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        Draw { clock: SystemTime::now(), seed: memory.seed(key) }
+    /// What renderings for this resource draw.
+    pub(super) fn draw(&self, key: &Key, rotation: &str) -> Draw {
+        Draw { clock: SystemTime::now(), seed: self.memory().seed(key, rotation).bits }
     }
 }
 

@@ -7,9 +7,11 @@ use kube::core::DynamicObject;
 
 use super::reconcile::{Own, Stop, conclude};
 use super::report::{self, Stuck};
+use super::site::Site;
 use super::wishes::Wishes;
 use super::{ChartController, finalizer};
 use crate::manager::controller::{Failure, Next};
+use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
 
 impl ChartController {
@@ -18,16 +20,15 @@ impl ChartController {
         &self,
         own: &Own<'_>,
         resource: &DynamicObject,
-        namespace: &str,
         wishes: &Wishes,
     ) -> Result<Next, Failure> {
-        let name = resource.name_any();
+        let site = self.site(resource);
         let mut draft = Draft::of(resource);
         let driver = self.driver.clone().ways(wishes.uninstall());
-        match self.remove_release(&driver, resource, namespace, &name).await {
+        match self.remove_release(&driver, own.key, resource, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
                 if wishes.waits_for_end() {
-                    tracing::info!(release = name, "Uninstall wait");
+                    tracing::info!("Uninstall wait");
                     tracing::info!("Waiting until all resources are deleted");
                     report::uninstalled(&mut draft, report::UNTIL_GONE);
                 }
@@ -35,11 +36,14 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {
-                let told = if found { "Uninstalled release" } else { "Release not found" };
+                let was_there = found.is_some();
+                let told = if was_there { "Uninstalled release" } else { "Release not found" };
+                let name = found.unwrap_or_else(|| resource.name_any());
                 tracing::info!(release = name, "{told}");
-                if found {
+                if was_there {
                     own.tell.uninstalled(resource, &name);
                 }
+                self.forget_seed(own.key, resource, &site).await;
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await
             }
@@ -79,28 +83,25 @@ impl ChartController {
         Ok(Next::Rest)
     }
 
-    /// Uninstalls the release if it is this chart's; a release of another chart, which merely has the
-    /// name of this resource, is not ours to remove.
+    /// Uninstalls the release if it is the resource's, and tells its name; one that merely has the name of
+    /// this resource is not ours to remove.
     async fn remove_release(
         &self,
         driver: &Driver,
+        key: &Key,
         resource: &DynamicObject,
-        namespace: &str,
-        name: &str,
-    ) -> Result<bool, ReleaseError> {
-        let history = match driver.history(namespace, name).await {
-            Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
-            history => history?,
-        };
-        if history.newest().is_some_and(|newest| newest.chart_name() != self.chart.metadata().name)
-        {
-            return Ok(false);
+        site: &Site,
+    ) -> Result<Option<String>, ReleaseError> {
+        let history = self.find(driver, key, site).await?;
+        if !site.owns(&history, &self.chart.metadata().name) {
+            return Ok(None);
         }
-        let owner = self.owner(resource, namespace.to_owned());
-        let gone = driver.uninstall_owned(namespace, name, Some(&owner)).await?;
+        let name = history.name().to_owned();
+        let owner = self.owner(resource);
+        let gone = driver.uninstall_from(history, Some(&owner)).await?;
         for error in &gone.failed_hooks {
             tracing::error!(release = name, error, "Uninstalled although a hook failed");
         }
-        Ok(gone.found)
+        Ok(gone.found.then_some(name))
     }
 }

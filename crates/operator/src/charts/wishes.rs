@@ -15,6 +15,10 @@ const PREFIXES: [&str; 2] = ["helm.sdk.operatorframework.io/", "helm.operator-sd
 /// its name to the program.
 const PAUSE: &str = "pause-reconcile";
 
+/// Asks for other passwords, keys and certificates than those that templates drew. Ours: the Go
+/// operators draw anew with each upgrade.
+const ROTATE: &str = "catamaran.dev/rotate";
+
 /// What a resource's annotations ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an annotation of its own")]
@@ -25,6 +29,8 @@ pub(super) struct Wishes {
     pub pausable: bool,
     upgrade_force: bool,
     uninstall_wait: bool,
+    /// Which rotation of what templates drew by chance is asked for: another text asks for another one.
+    pub rotation: String,
     /// How often it is looked at though nothing moved, instead of what its kind's watch says.
     pub period: Option<Result<Duration, String>>,
     install: Action,
@@ -66,6 +72,7 @@ impl Wishes {
             pausable: find(PAUSE).is_some(),
             upgrade_force: truth("upgrade-force").unwrap_or(false),
             uninstall_wait: truth("uninstall-wait").unwrap_or(false),
+            rotation: annotations.get(ROTATE).cloned().unwrap_or_default(),
             period: find("reconcile-period").map(|text| duration(text)),
             install: action("install"),
             upgrade: action("upgrade"),

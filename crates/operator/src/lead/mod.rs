@@ -49,12 +49,23 @@ pub(crate) struct Leadership {
 
 impl Leadership {
     /// Waits until nobody else leads, then opens the fence. Errors are logged and tried again.
-    pub async fn acquire(client: Client, seat: Seat, fence: &Fence, metrics: Arc<Metrics>) -> Self {
+    ///
+    /// `None` where the right to the lease is missing for as long as a lease is good: projects of old
+    /// Helm operators allow ConfigMaps alone. Then there is nothing to hold, and the fence stays open;
+    /// that there is one replica is up to its Deployment.
+    pub async fn acquire(
+        client: Client,
+        seat: Seat,
+        fence: &Fence,
+        metrics: Arc<Metrics>,
+    ) -> Option<Self> {
         metrics.leads(&seat.name, false);
         let api = Api::namespaced(client, &seat.namespace);
+        let namespace = seat.namespace.clone();
         let mut record = Record::new(api, seat, LEASE);
         let mut told = None;
         let mut watches = true;
+        let mut refused = None;
         let renewed = loop {
             let begun = Moment::now();
             match record.take().await {
@@ -65,6 +76,20 @@ impl Leadership {
                         tracing::info!(leader = holder, "standing by");
                         told = holder;
                     }
+                }
+                Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                    if refused.get_or_insert(begun).elapsed() >= LEASE {
+                        let right = "get, create and update leases.coordination.k8s.io";
+                        tracing::warn!(
+                            right,
+                            namespace,
+                            "no right to the lease: working without one, see that there is one replica"
+                        );
+                        fence.extend(Moment::never());
+                        return None;
+                    }
+                    tokio::time::sleep(RETRY).await;
+                    continue;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot read or write the lease; trying on");
@@ -84,7 +109,7 @@ impl Leadership {
         metrics.leads(record.name(), true);
         let lost = CancellationToken::new();
         let renewing = renew(record.clone(), renewed, fence.clone(), lost.clone());
-        Self { record, lost, renewing: tokio::spawn(renewing), metrics }
+        Some(Self { record, lost, renewing: tokio::spawn(renewing), metrics })
     }
 
     /// Returns when leadership is lost.

@@ -1,6 +1,7 @@
 //! Watches on the objects that resources own: one per kind, shared by all resources of both hulls.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_cluster::observed::{self, Observed};
@@ -29,44 +30,73 @@ pub struct Dependent {
 
 /// The manager's kinds by group and kind, to tell whose an object is.
 #[derive(Debug, Default)]
-pub struct KindIndex(HashMap<(String, String), KindId>);
+pub struct KindIndex {
+    ids: HashMap<(String, String), Vec<KindId>>,
+    /// Which of them were found to have no namespaces, by their ids.
+    cluster_scoped: Vec<AtomicBool>,
+}
 
 impl KindIndex {
     /// An index of kinds in the order of their ids.
     pub fn new<'a>(kinds: impl IntoIterator<Item = &'a GroupVersionKind>) -> Self {
-        let by_group =
-            |(id, gvk): (usize, &GroupVersionKind)| ((gvk.group.clone(), gvk.kind.clone()), id);
-        Self(kinds.into_iter().enumerate().map(by_group).collect())
+        let mut index = Self::default();
+        for (id, gvk) in kinds.into_iter().enumerate() {
+            let kind = (gvk.group.clone(), gvk.kind.clone());
+            index.ids.entry(kind).or_default().push(id);
+            index.cluster_scoped.push(AtomicBool::new(false));
+        }
+        index
+    }
+
+    /// Notes that resources of a kind have no namespace.
+    pub fn is_cluster_scoped(&self, kind: KindId) {
+        if let Some(noted) = self.cluster_scoped.get(kind) {
+            noted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The keys of a resource: one for each entry of its kind.
+    fn keys<'a>(
+        &'a self,
+        group: &str,
+        kind: &str,
+        object: ObjectKey,
+    ) -> impl Iterator<Item = Key> + use<'a> {
+        let ids = self.ids.get(&(group.to_owned(), kind.to_owned()));
+        ids.into_iter().flatten().map(move |kind| {
+            let scope = self.cluster_scoped.get(*kind);
+            let mut object = object.clone();
+            if scope.is_some_and(|noted| noted.load(Ordering::Relaxed)) {
+                object.namespace = None;
+            }
+            Key { kind: *kind, object }
+        })
     }
 
     /// The id of a kind.
     pub fn id(&self, gvk: &GroupVersionKind) -> Option<KindId> {
-        self.0.get(&(gvk.group.clone(), gvk.kind.clone())).copied()
+        self.ids.get(&(gvk.group.clone(), gvk.kind.clone()))?.first().copied()
     }
 
     /// The resources of ours to which an object belongs: by owner reference, or by annotation.
     pub fn owners(&self, meta: &ObjectMeta) -> Vec<Key> {
-        let referenced = meta.owner_references.iter().flatten().filter_map(|owner| {
+        let referenced = meta.owner_references.iter().flatten().flat_map(|owner| {
             let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-            let kind = *self.0.get(&(group.to_owned(), owner.kind.clone()))?;
             let object = ObjectKey { namespace: meta.namespace.clone(), name: owner.name.clone() };
-            Some(Key { kind, object })
+            self.keys(group, &owner.kind, object)
         });
-        referenced.chain(self.annotated(meta)).collect()
+        referenced.chain(self.annotated(meta).into_iter().flatten()).collect()
     }
 
-    fn annotated(&self, meta: &ObjectMeta) -> Option<Key> {
+    fn annotated(&self, meta: &ObjectMeta) -> Option<impl Iterator<Item = Key>> {
         let annotations = meta.annotations.as_ref()?;
         let (kind, group) = annotations
             .get(PRIMARY_RESOURCE_TYPE)
             .map(|of| of.split_once('.').unwrap_or((of, "")))?;
-        let kind = *self.0.get(&(group.to_owned(), kind.to_owned()))?;
         let named = annotations.get(PRIMARY_RESOURCE)?;
-        let (namespace, name) = match named.split_once('/') {
-            Some((namespace, name)) => (Some(namespace.to_owned()), name),
-            None => (None, named.as_str()),
-        };
-        Some(Key { kind, object: ObjectKey { namespace, name: name.to_owned() } })
+        let (namespace, name) = named.split_once('/').unwrap_or(("", named));
+        let namespace = Some(namespace.to_owned()).filter(|name| !name.is_empty());
+        Some(self.keys(group, kind, ObjectKey { namespace, name: name.to_owned() }))
     }
 }
 
@@ -87,6 +117,11 @@ impl Dependents {
     pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
         let records = Records::new(queue.clone());
         Self { feeds, queue, kinds, watched: Mutex::default(), records }
+    }
+
+    /// The manager's kinds.
+    pub fn kinds(&self) -> &Arc<KindIndex> {
+        &self.kinds
     }
 
     /// The one watch on the records of all releases.

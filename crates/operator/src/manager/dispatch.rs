@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
 use futures::FutureExt;
-use kube::core::{DynamicObject, GroupVersionKind};
-use kube::{Api, Client};
+use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
+use kube::{Api, Client, ResourceExt};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -40,6 +40,8 @@ pub(super) struct Kind {
     pub cache: Arc<Cache<DynamicObject>>,
     pub controller: Arc<dyn Controller>,
     pub period: Option<Duration>,
+    /// What these match is carried by another entry of the same kind.
+    pub earlier: Vec<Selector>,
     pub metrics: KindMetrics,
     /// Its name in metrics.
     pub name: String,
@@ -118,6 +120,9 @@ impl Dispatch {
             self.succeeded(&item.key);
             return;
         };
+        if kind.earlier.iter().any(|selector| selector.matches(object.labels())) {
+            return;
+        }
         if self.writes.is_behind(&item.key, &object) {
             self.queue.add_after(item.key.clone(), FOR_THE_CACHE, &item.reasons);
             return;

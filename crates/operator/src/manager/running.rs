@@ -118,7 +118,7 @@ impl Running {
             Some(seat) => {
                 let client = connections.plain.clone();
                 tokio::select! {
-                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => Some(leadership),
+                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => leadership,
                     () = signals.next() => {
                         self.stop_feeds().await;
                         return Ok(());
@@ -230,8 +230,13 @@ fn kinds(
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
         let is_native = matches!(watch.hull, Hull::Reconciler(_));
         kinds.push(Kind {
-            cache: feeds.follow(primary(&watch), |object| object, enqueue(queue, id)),
+            cache: feeds.follow(
+                primary(&watch),
+                |object| object,
+                enqueue(queue, hub.dependents.kinds(), id),
+            ),
             period: watch.reconcile_period.or(period),
+            earlier: watch.earlier,
             gvk: watch.gvk,
             controller,
             metrics,
@@ -265,8 +270,12 @@ fn primary(watch: &Watch) -> Subject {
 }
 
 /// Puts a resource into the queue when something changed that a reconcile looks at.
-fn enqueue(queue: &Arc<Queue>, kind: KindId) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
-    let queue = queue.clone();
+fn enqueue(
+    queue: &Arc<Queue>,
+    kinds: &Arc<KindIndex>,
+    kind: KindId,
+) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
+    let (queue, kinds) = (queue.clone(), kinds.clone());
     move |change| {
         let (object, urgency, why) = match change {
             Change::Seen { key, before: Some(before), now, .. } => match moved(&before, &now) {
@@ -279,6 +288,9 @@ fn enqueue(queue: &Arc<Queue>, kind: KindId) -> impl Fn(Change<DynamicObject>) +
             Change::Seen { key, before: None, .. } => (key, Urgency::Live, "created"),
             Change::Gone { key, .. } => (key, Urgency::Live, "deleted"),
         };
+        if object.namespace.is_none() {
+            kinds.is_cluster_scoped(kind);
+        }
         queue.add(Key { kind, object }, urgency, why);
     }
 }

@@ -35,6 +35,10 @@ pub struct Watch {
     pub hull: Hull,
     /// Label selector in the form of `kubectl -l`; only resources that match are looked at.
     pub selector: Option<String>,
+    /// The selectors of earlier entries of the same kind, whatever their version: what they match is
+    /// theirs.
+    pub earlier: Vec<Selector>,
+    matches: Selector,
     /// How often a resource is looked at although nothing moved; `None` is never.
     pub reconcile_period: Option<Duration>,
     /// How many resources of this kind may be worked on at once; `None` is the manager's default.
@@ -60,6 +64,8 @@ impl Watch {
             gvk,
             hull: Hull::Reconciler(reconciler.to_owned()),
             selector: None,
+            earlier: Vec::new(),
+            matches: Selector::default(),
             reconcile_period: None,
             max_concurrent_reconciles: None,
             watch_dependent_resources: true,
@@ -141,13 +147,23 @@ pub fn load(
 ) -> Result<Vec<Watch>, WatchesError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
-    parse(path, &text, reconcilers, override_types)
+    parse(path, &text, Some(reconcilers), override_types)
+}
+
+/// The same for somebody who only looks at the charts: reconcilers need not be there.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_charts(path: &Path, override_types: OverrideTypes) -> Result<Vec<Watch>, WatchesError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| WatchesError::Read { path: path.to_owned(), source })?;
+    parse(path, &text, None, override_types)
 }
 
 fn parse(
     path: &Path,
     text: &str,
-    reconcilers: &[(&str, GroupVersionKind)],
+    reconcilers: Option<&[(&str, GroupVersionKind)]>,
     override_types: OverrideTypes,
 ) -> Result<Vec<Watch>, WatchesError> {
     let at = |line, message| Problem { path: path.to_owned(), line, message };
@@ -170,11 +186,15 @@ fn parse(
             Err(messages) => problems.extend(messages.into_iter().map(|message| at(line, message))),
         }
     }
+    share_kinds(&mut watches);
     if problems.is_empty() { Ok(watches) } else { Err(WatchesError::Entries(problems)) }
 }
 
+/// An entry and its line.
+type Entry = (u64, Map<String, Value>);
+
 /// The entries, as Go's YAML library reads them, each with its line.
-fn read_entries(text: &str) -> Result<Vec<(u64, Map<String, Value>)>, (u64, String)> {
+fn read_entries(text: &str) -> Result<Vec<Entry>, (u64, String)> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());
     }
@@ -209,7 +229,8 @@ pub(crate) fn describe(gvk: &GroupVersionKind) -> String {
 
 struct Loader<'a> {
     path: &'a Path,
-    reconcilers: &'a [(&'a str, GroupVersionKind)],
+    /// Those that are registered; `None` if that does not matter.
+    reconcilers: Option<&'a [(&'a str, GroupVersionKind)]>,
     override_types: OverrideTypes,
     /// Charts by path: two kinds may share one.
     charts: HashMap<String, Arc<CompiledChart>>,
@@ -254,7 +275,12 @@ impl Loader<'_> {
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
                 hull,
-                selector: selector.flatten(),
+                selector: selector
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .filter(|text| !text.is_empty()),
+                earlier: Vec::new(),
+                matches: selector.unwrap_or_default(),
                 reconcile_period: period.filter(|period| !period.is_zero()),
                 max_concurrent_reconciles,
                 watch_dependent_resources: raw.watch_dependent_resources.unwrap_or(true),
@@ -287,16 +313,17 @@ impl Loader<'_> {
     }
 
     fn reconciler(&self, gvk: &GroupVersionKind, name: String) -> Result<String, String> {
-        match self.reconcilers.iter().find(|(registered, _)| *registered == name) {
+        let Some(reconcilers) = self.reconcilers else { return Ok(name) };
+        match reconcilers.iter().find(|(registered, _)| *registered == name) {
             Some((_, of)) if of == gvk => Ok(name),
             Some((_, of)) => {
                 Err(format!("reconciler {name:?} is for {}, not {}", describe(of), describe(gvk)))
             }
-            None if self.reconcilers.is_empty() => Err(format!(
+            None if reconcilers.is_empty() => Err(format!(
                 "unknown reconciler {name:?}: this program has none (`catamaran run` carries charts only)"
             )),
             None => {
-                let names: Vec<&str> = self.reconcilers.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = reconcilers.iter().map(|(name, _)| *name).collect();
                 Err(format!("unknown reconciler {name:?}: main.rs registers {}", names.join(", ")))
             }
         }
@@ -368,10 +395,30 @@ fn policy(text: &str) -> Result<Definitions, String> {
 
 fn selector(
     selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-) -> Result<Option<String>, String> {
-    let selector =
-        Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))?;
-    Ok(Some(selector.to_string()).filter(|selector| !selector.is_empty()))
+) -> Result<Selector, String> {
+    Selector::try_from(selector).map_err(|error| format!("invalid selector: {error}"))
+}
+
+/// Several versions of a kind are the same resources, and each resource is carried by one entry: the
+/// first that selects it. In which version its values are read is that entry's to say; the API server
+/// converts.
+fn share_kinds(watches: &mut Vec<Watch>) {
+    let mut kinds: HashMap<(String, String), Vec<Selector>> = HashMap::new();
+    watches.retain_mut(|watch| {
+        let kind = (watch.gvk.group.clone(), watch.gvk.kind.clone());
+        let earlier = kinds.entry(kind).or_default();
+        if earlier.iter().any(Selector::selects_all) {
+            let gvk = describe(&watch.gvk);
+            tracing::warn!(
+                gvk,
+                "an earlier entry carries all resources of this kind, whatever their version"
+            );
+            return false;
+        }
+        watch.earlier.clone_from(earlier);
+        earlier.push(watch.matches.clone());
+        true
+    });
 }
 
 fn ignore(raw: RawIgnore) -> Result<IgnoreRule, String> {

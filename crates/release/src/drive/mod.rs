@@ -118,6 +118,14 @@ impl Driver {
         self
     }
 
+    /// Keeps all records in this namespace, whatever that of the release. Names of releases must
+    /// differ then, whatever their namespaces.
+    #[must_use]
+    pub fn stored_in(mut self, namespace: &str) -> Self {
+        self.store = self.store.in_namespace(namespace);
+        self
+    }
+
     /// How long one hook may take from its start; [`HOOK_TIMEOUT`] unless said otherwise.
     #[must_use]
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
@@ -166,6 +174,22 @@ impl Driver {
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
         check_name(name)?;
         self.store.history(namespace, name).await
+    }
+
+    /// Takes off the records the owner references that Helm operators put there: a deletion in the
+    /// foreground would collect the records while the uninstall still needs them. One request for each
+    /// record that has one.
+    ///
+    /// # Errors
+    ///
+    /// As any request; [`Error::Request`] with a conflict if a record was written meanwhile.
+    pub async fn disown(&self, mut history: History) -> Result<History, Error> {
+        for stored in &mut history.records {
+            if !stored.owners.is_empty() {
+                *stored = self.store.disown(stored).await?;
+            }
+        }
+        Ok(history)
     }
 
     /// The objects of a release as they are sent, e.g. to know what to watch. Costs no request

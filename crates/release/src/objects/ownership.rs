@@ -23,8 +23,8 @@ const PRIMARY_RESOURCE_TYPE: &str = "operator-sdk/primary-resource-type";
 pub struct Owner {
     /// apiVersion, kind, name and uid; `controller` and `blockOwnerDeletion` are set in any case.
     pub reference: OwnerReference,
-    /// Its namespace.
-    pub namespace: String,
+    /// Its namespace; `None` for a cluster-scoped one, which may own objects anywhere.
+    pub namespace: Option<String>,
 }
 
 impl Owner {
@@ -43,8 +43,8 @@ pub fn decorate(body: &mut Value, id: &ObjectId, release: (&str, &str), owner: O
     if let Some(labels) = map_at(metadata, "labels") {
         labels.insert(MANAGED_BY.to_owned(), "Helm".into());
     }
-    let reachable =
-        owner.filter(|owner| !kept && id.namespace.as_deref() == Some(&owner.namespace));
+    let reaches = |owner: &&Owner| owner.namespace.is_none() || owner.namespace == id.namespace;
+    let reachable = owner.filter(|owner| !kept && reaches(owner));
     if let Some(annotations) = map_at(metadata, "annotations") {
         annotations.insert(RELEASE_NAME.to_owned(), release.0.into());
         annotations.insert(RELEASE_NAMESPACE.to_owned(), release.1.into());
@@ -82,7 +82,8 @@ pub(crate) fn decorate_hook(
 }
 
 fn name_owner(annotations: &mut Map<String, Value>, owner: &Owner) {
-    let name = format!("{}/{}", owner.namespace, owner.reference.name);
+    let namespace = owner.namespace.as_deref().unwrap_or_default();
+    let name = format!("{namespace}/{}", owner.reference.name);
     annotations.insert(PRIMARY_RESOURCE.to_owned(), name.into());
     let kind = format!("{}.{}", owner.reference.kind, owner.group());
     annotations.insert(PRIMARY_RESOURCE_TYPE.to_owned(), kind.into());
@@ -148,7 +149,8 @@ impl Claimed {
             return None;
         }
         let api_version = live.get("apiVersion").and_then(Value::as_str)?.to_owned();
-        Some(self.owner(api_version, uid.to_owned()))
+        let namespace = metadata_str(live, "namespace").to_owned();
+        Some(self.owner(api_version, uid.to_owned(), namespace))
     }
 
     /// The owner, where nobody may look at it; annotations alone do not tell enough.
@@ -158,15 +160,15 @@ impl Claimed {
             "" => version.to_owned(),
             group => format!("{group}/{version}"),
         };
-        let uid = self.uid.clone()?;
-        Some(self.owner(api_version, uid))
+        let (uid, namespace) = (self.uid.clone()?, self.namespace.clone());
+        Some(self.owner(api_version, uid, namespace))
     }
 
-    fn owner(self, api_version: String, uid: String) -> Owner {
+    fn owner(self, api_version: String, uid: String, namespace: String) -> Owner {
         let (kind, name) = (self.kind, self.name);
         let reference =
             OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() };
-        Owner { reference, namespace: self.namespace }
+        Owner { reference, namespace: Some(namespace).filter(|name| !name.is_empty()) }
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
             uid: "uid-1".into(),
             ..OwnerReference::default()
         };
-        Owner { reference, namespace: "ns".into() }
+        Owner { reference, namespace: Some("ns".to_owned()) }
     }
 
     fn decorated(mut object: Value, namespace: Option<&str>) -> Value {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use catamaran_chart::{Chart, ReleaseFacts, Rendered};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value};
 
 use crate::objects::Owner;
@@ -140,6 +141,12 @@ impl History {
     /// Whether the newest record lies in several Secrets, where the helm CLI does not see it.
     pub fn is_hidden_from_helm(&self) -> bool {
         self.records.last().is_some_and(Stored::is_cut)
+    }
+
+    /// Who owns the newest record, by the owner references of its Secret: nobody, unless a Helm
+    /// operator wrote it.
+    pub fn owners(&self) -> &[OwnerReference] {
+        self.records.last().map_or(&[], |stored| &stored.owners)
     }
 
     /// The resourceVersion of each revision's record, as it was read or written.

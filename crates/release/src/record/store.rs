@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_cluster::apply::{Applier, ApplyError, FailureKind, Target, metadata, metadata_str};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ pub struct Stored {
     pub resource_version: String,
     /// The uid of its Secret.
     pub uid: String,
+    /// Who owns its Secret: nobody, unless a Helm operator wrote it.
+    pub owners: Arc<[OwnerReference]>,
     /// The label `createdAt`, kept when the record is written again.
     created_at: Option<String>,
     layout: Layout,
@@ -76,7 +79,8 @@ impl Stored {
     /// A record that no Secret holds.
     pub(crate) fn unsaved(release: Arc<Release>) -> Self {
         let (resource_version, uid) = (String::new(), String::new());
-        Self { release, resource_version, uid, created_at: None, layout: Layout::Whole }
+        let (owners, created_at) = (Arc::default(), None);
+        Self { release, resource_version, uid, owners, created_at, layout: Layout::Whole }
     }
 }
 
@@ -122,13 +126,26 @@ impl Teller {
 pub struct Store {
     applier: Applier,
     clock: Clock,
+    /// Where all records lie; `None` is the namespace of each release.
+    place: Option<Arc<str>>,
     teller: Teller,
 }
 
 impl Store {
     /// A store that reads and writes by this applier.
     pub fn new(applier: Applier) -> Self {
-        Self { applier, clock: Clock::default(), teller: Teller::default() }
+        Self { applier, clock: Clock::default(), teller: Teller::default(), place: None }
+    }
+
+    /// The same, for records that all lie in this namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, place: &str) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    fn target(&self, namespace: &str, name: String) -> Target {
+        target(self.place.as_deref().unwrap_or(namespace), name)
     }
 
     /// Who is told of writes.
@@ -150,12 +167,13 @@ impl Store {
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
         // What all records carry, and little else does, whatever the values.
         let labels = format!("name={name},owner,status,version");
-        let mut found = self.applier.list(&secrets(), namespace, &labels).await?;
+        let place = self.place.as_deref().unwrap_or(namespace);
+        let mut found = self.applier.list(&secrets(), place, &labels).await?;
         let plugins = found.iter().filter(|secret| type_of(secret) == chunks::PLUGIN_INDEX);
         let elsewhere: Vec<String> =
             plugins.filter_map(|index| chunks::names(index).ok()).flatten().collect();
         for name in elsewhere {
-            found.extend(self.applier.get(&target(namespace, name)).await?);
+            found.extend(self.applier.get(&self.target(namespace, name)).await?);
         }
         let of_type = |types: [&'static str; 2]| {
             found.iter().filter(move |secret| types.contains(&type_of(secret)))
@@ -189,7 +207,7 @@ impl Store {
         times: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Stored, Error> {
         let secret = self.lay_out(&release, packed, cut, times).await?;
-        let target = target(&release.namespace, release.secret_name());
+        let target = self.target(&release.namespace, release.secret_name());
         match self.applier.create(&target, &secret).await {
             Ok(live) => Ok(self.teller.wrote(stored(&live, release))),
             Err(error) if error.kind == FailureKind::AlreadyExists => {
@@ -214,7 +232,7 @@ impl Store {
         if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), old.resource_version.clone().into());
         }
-        let target = target(&release.namespace, release.secret_name());
+        let target = self.target(&release.namespace, release.secret_name());
         let live = self.applier.replace(&target, &secret).await?;
         let new = self.teller.wrote(stored(&live, release));
         self.drop_pieces(&old.release, &old.layout, &new.layout).await?;
@@ -223,7 +241,7 @@ impl Store {
 
     /// Deletes a record; one that is gone already, or was replaced by somebody, is left alone.
     pub async fn delete(&self, old: &Stored) -> Result<(), ApplyError> {
-        let target = target(&old.release.namespace, old.release.secret_name());
+        let target = self.target(&old.release.namespace, old.release.secret_name());
         // First, as a watch may hear of it before the answer is here.
         self.teller.deletes(&old.release);
         self.applier.delete(&target, &old.uid, PropagationPolicy::Background).await?;
@@ -235,7 +253,7 @@ impl Store {
         for loose in std::mem::take(&mut history.loose) {
             let age = loose.created.and_then(|at| history.time_since(at.into()));
             if all || age.is_some_and(|age| age > AT_WORK) {
-                let target = target(history.namespace(), loose.name);
+                let target = self.target(history.namespace(), loose.name);
                 self.applier.delete(&target, &loose.uid, PropagationPolicy::Background).await?;
             }
         }
@@ -252,19 +270,48 @@ impl Store {
     ) -> Result<Value, Error> {
         if !cut {
             let data = json!({ "release": STANDARD.encode(codec::encode(packed)) });
-            return Ok(secret(release, ("helm", SECRET_TYPE), &data, times));
+            let mut whole = secret(release, ("helm", SECRET_TYPE), &data, times);
+            self.put(&mut whole);
+            return Ok(whole);
         }
         let pieces = chunks::cut(release, packed);
         for (name, piece) in &pieces {
-            let target = target(&release.namespace, name.clone());
-            match self.applier.create(&target, &chunks::secret(release, name, piece)).await {
+            let target = self.target(&release.namespace, name.clone());
+            let mut secret = chunks::secret(release, name, piece);
+            self.put(&mut secret);
+            match self.applier.create(&target, &secret).await {
                 Ok(_) => {}
                 // Its name is its content: it was written before.
                 Err(error) if error.kind == FailureKind::AlreadyExists => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(secret(release, (chunks::OWNER, chunks::INDEX), &chunks::index(&pieces), times))
+        let data = chunks::index(&pieces);
+        let mut index = secret(release, (chunks::OWNER, chunks::INDEX), &data, times);
+        self.put(&mut index);
+        Ok(index)
+    }
+
+    /// Says in a Secret where it lies.
+    fn put(&self, secret: &mut Value) {
+        if let (Some(place), Some(namespace)) =
+            (&self.place, secret.pointer_mut("/metadata/namespace"))
+        {
+            *namespace = Value::from(place.as_ref());
+        }
+    }
+
+    /// Takes the owner references off a record. Helm operators put one on it, by which a deletion in
+    /// the foreground collects the record while the uninstall still needs it.
+    pub async fn disown(&self, old: &Stored) -> Result<Stored, ApplyError> {
+        let target = self.target(&old.release.namespace, old.release.secret_name());
+        let patch = json!({ "metadata": {
+            "resourceVersion": old.resource_version, "ownerReferences": null,
+        }});
+        let live = self.applier.merge(&target, &patch).await?;
+        let resource_version = metadata_str(&live, "resourceVersion").to_owned();
+        let disowned = Stored { resource_version, owners: Arc::default(), ..old.clone() };
+        Ok(self.teller.wrote(disowned))
     }
 
     /// Deletes the pieces of the one that the other has not.
@@ -280,7 +327,7 @@ impl Store {
         };
         let kept = names(new);
         for name in names(old).into_iter().filter(|name| !kept.contains(name)) {
-            let target = target(&release.namespace, name);
+            let target = self.target(&release.namespace, name);
             if let Some(piece) = self.applier.get(&target).await? {
                 let uid = metadata_str(&piece, "uid");
                 self.applier.delete(&target, uid, PropagationPolicy::Background).await?;
@@ -376,6 +423,12 @@ fn read(secret: &Value, pieces: &[&Value]) -> Result<Stored, codec::CodecError> 
     Ok(stored(secret, release))
 }
 
+fn owners(live: &Value) -> Vec<OwnerReference> {
+    let listed = metadata(live).get("ownerReferences").and_then(Value::as_array);
+    let read = |owner: &Value| serde_json::from_value(owner.clone()).ok();
+    listed.into_iter().flatten().filter_map(read).collect()
+}
+
 fn stored(live: &Value, release: Release) -> Stored {
     let created_at = metadata(live).get("labels").and_then(|labels| labels.get("createdAt"));
     let layout = match type_of(live) {
@@ -387,6 +440,7 @@ fn stored(live: &Value, release: Release) -> Stored {
         release: Arc::new(release),
         resource_version: metadata_str(live, "resourceVersion").to_owned(),
         uid: metadata_str(live, "uid").to_owned(),
+        owners: owners(live).into(),
         created_at: created_at.and_then(Value::as_str).map(str::to_owned),
         layout,
     }

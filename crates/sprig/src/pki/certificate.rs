@@ -95,6 +95,25 @@ pub(super) struct Request {
     authority: bool,
 }
 
+/// When a certificate that is good for so many nanoseconds begins, and how often it was made anew: at
+/// two thirds of its life, counted from when the seed was drawn. Without such a time it begins now.
+fn beginning(ctx: &mut Ctx, span: i64) -> (Timestamp, u64) {
+    let at = |time| Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    let now = at(ctx.clock);
+    let Some(since) = ctx.seed().since().map(at) else { return (now, 0) };
+    let period = i128::from(span) / 3 * 2;
+    let age = now.as_nanosecond() - since.as_nanosecond();
+    if period <= 0 || age < 0 {
+        return (since, 0);
+    }
+    let renewals = age / period;
+    let from = since.as_nanosecond() + renewals * period;
+    let moment = |nanoseconds| Timestamp::from_nanosecond(nanoseconds).ok();
+    let renewals = u64::try_from(renewals).unwrap_or(u64::MAX);
+    crate::random::note_certificate(ctx, moment(from + period).map(Into::into), renewals);
+    (moment(from).unwrap_or(now), renewals)
+}
+
 impl Request {
     /// Valid from the rendering's clock on, with a serial number of 128 random bits.
     pub fn new(
@@ -106,9 +125,13 @@ impl Request {
     ) -> Self {
         let mut serial = [0; 16];
         crate::random::fill(ctx, &mut serial);
-        let from = Timestamp::try_from(ctx.clock).unwrap_or(Timestamp::UNIX_EPOCH);
         // Go counts a duration in 64 bits of nanoseconds: beyond 106751 days it wraps.
         let span = days.wrapping_mul(24 * 3600 * 1_000_000_000);
+        let (from, renewals) = beginning(ctx, span);
+        // No two certificates of an issuer may have one number.
+        for (to, from) in serial.iter_mut().zip(renewals.to_le_bytes()) {
+            *to ^= from;
+        }
         let to = Timestamp::from_nanosecond(from.as_nanosecond() + i128::from(span));
         let to = to.unwrap_or(from);
         Self { serial, common_name: common_name.to_vec(), names, from, to, authority }

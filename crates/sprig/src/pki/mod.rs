@@ -9,6 +9,7 @@ mod rsa;
 use catamaran_gotemplate::{Ctx, FuncError, Heap, NamedType, Object, Type, Value};
 
 use crate::args::{Outcome, any, bytes, chars, int, string};
+use crate::random::begin;
 use certificate::{Issuer, Names, Request};
 use keys::PrivateKey;
 
@@ -21,6 +22,7 @@ items! {
     sprig "KIND -> string",
         r#"{{ genPrivateKey "ecdsa" | trunc 30 }}"# => "-----BEGIN EC PRIVATE KEY-----";
     "genPrivateKey"(String) => |ctx, args| {
+        begin(ctx, "genPrivateKey", args)?;
         let kind = chars(args, 0);
         match PrivateKey::of_kind(ctx, &kind)? {
             Some(key) => string(ctx, key.to_pem()),
@@ -31,6 +33,7 @@ items! {
     sprig "NAME DAYS -> certificate",
         r#"{{ (genCA "my-ca" 365).Cert | trunc 27 }}"# => "-----BEGIN CERTIFICATE-----";
     "genCA"(String, Int) => |ctx, args| {
+        begin(ctx, "genCA", args)?;
         let key = PrivateKey::for_certificate(ctx)?;
         authority(ctx, args, &key)
     };
@@ -39,6 +42,7 @@ items! {
         r#"{{ $key := genPrivateKey "ecdsa" }}{{ eq (genCAWithKey "my-ca" 365 $key).Key $key }}"#
             => "true";
     "genCAWithKey"(String, Int, String) => |ctx, args| {
+        begin(ctx, "genCAWithKey", args)?;
         let key = given_key(bytes(args, 2))?;
         authority(ctx, args, &key)
     };
@@ -47,6 +51,7 @@ items! {
         r#"{{ (genSelfSignedCert "web" (list "10.0.0.1") (list "web.local") 365).Cert | trunc 27 }}"#
             => "-----BEGIN CERTIFICATE-----";
     "genSelfSignedCert"(String, List, List, Int) => |ctx, args| {
+        begin(ctx, "genSelfSignedCert", args)?;
         let key = PrivateKey::for_certificate(ctx)?;
         self_signed(ctx, args, &key)
     };
@@ -55,6 +60,7 @@ items! {
         r#"{{ $key := genPrivateKey "ed25519" }}{{ eq (genSelfSignedCertWithKey "web" nil nil 365 $key).Key $key }}"#
             => "true";
     "genSelfSignedCertWithKey"(String, List, List, Int, String) => |ctx, args| {
+        begin(ctx, "genSelfSignedCertWithKey", args)?;
         let key = given_key(bytes(args, 4))?;
         self_signed(ctx, args, &key)
     };
@@ -63,6 +69,7 @@ items! {
         r#"{{ $ca := genCA "my-ca" 365 }}{{ (genSignedCert "web" nil (list "web.local") 365 $ca).Cert | trunc 27 }}"#
             => "-----BEGIN CERTIFICATE-----";
     "genSignedCert"(String, List, List, Int, Certificate) => |ctx, args| {
+        begin(ctx, "genSignedCert", args)?;
         let key = PrivateKey::for_certificate(ctx)?;
         signed(ctx, args, &key)
     };
@@ -71,6 +78,7 @@ items! {
         r#"{{ $key := genPrivateKey "ecdsa" }}{{ $ca := genCAWithKey "my-ca" 365 $key }}{{ eq (genSignedCertWithKey "web" nil nil 365 $ca $key).Key $key }}"#
             => "true";
     "genSignedCertWithKey"(String, List, List, Int, Certificate, String) => |ctx, args| {
+        begin(ctx, "genSignedCertWithKey", args)?;
         let key = given_key(bytes(args, 5))?;
         signed(ctx, args, &key)
     };

@@ -1,0 +1,79 @@
+//! `catamaran generate`: what a project needs besides its charts.
+
+mod kinds;
+mod probe;
+mod role;
+mod scan;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use catamaran_operator::watches::{self, Hull, OverrideTypes};
+use clap::{Args, Subcommand};
+
+use role::Role;
+
+/// Writes what a project needs besides its charts.
+#[derive(Subcommand)]
+pub(crate) enum GenerateCommand {
+    /// Print the least role for the kinds of a watches.yaml
+    ///
+    /// The charts are rendered with their defaults and with each of their toggles on, and their templates
+    /// are read for kinds and lookups that no rendering shows. What cannot be known so is said in
+    /// comments: read them.
+    #[command(after_help = EXAMPLES)]
+    Rbac(RbacArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  catamaran generate rbac > config/rbac/role.yaml
+  catamaran generate rbac --watches-file deploy/watches.yaml --name my-role";
+
+/// Flags of `catamaran generate rbac`.
+#[derive(Args)]
+pub(crate) struct RbacArgs {
+    /// The watches.yaml
+    #[arg(long, value_name = "FILE", default_value = "watches.yaml")]
+    watches_file: PathBuf,
+
+    /// The role's name
+    #[arg(long, value_name = "NAME", default_value = "manager-role")]
+    name: String,
+
+    /// A Role for one namespace, without rights to what lies in none; the default is a `ClusterRole`
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+/// Runs a command.
+pub(crate) fn run(command: &GenerateCommand) -> ExitCode {
+    let GenerateCommand::Rbac(args) = command;
+    match rbac(args) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("Error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rbac(args: &RbacArgs) -> Result<String, String> {
+    let watches = watches::load_charts(&args.watches_file, OverrideTypes::Strings)
+        .map_err(|error| error.to_string())?;
+    let mut role = Role::new(&args.name, args.namespace.as_deref());
+    for watch in &watches {
+        role.carries(&watch.gvk);
+        let Hull::Chart(chart) = &watch.hull else {
+            let gvk = &watch.gvk;
+            role.unknown(format!("what the reconciler of {}.{} does", gvk.kind, gvk.group));
+            continue;
+        };
+        let found = probe::probe(chart);
+        role.takes_in(&watch.gvk.kind, found);
+    }
+    Ok(role.print())
+}

@@ -1,0 +1,12 @@
+//! Projects of operator-sdk's Helm operator, run by `catamaran run` on a real API server.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail as tests do
+
+mod annotations;
+mod names;
+mod rights;
+mod seeds;
+mod starts;
+mod status;
+mod support;
+mod takeover;

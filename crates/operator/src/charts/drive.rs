@@ -1,0 +1,296 @@
+//! What is due for a release, and doing it: records, renderings, plans.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
+use catamaran_cluster::apply::FailureKind;
+use catamaran_cluster::conditions::reasons;
+use catamaran_release::{
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId,
+    Status, Ways,
+};
+
+use super::ChartController;
+use super::reconcile::{Stop, Work};
+use super::render::Draw;
+use super::report::{self, Stuck};
+use super::seeds::{self, DRAWN};
+use crate::manager::queue::Key;
+
+impl ChartController {
+    /// Renders with the seed that is kept, once it turns out that something is drawn.
+    async fn first_rendered(
+        &self,
+        work: &mut Work<'_>,
+        facts: &ReleaseFacts,
+    ) -> Result<(Rendered, Draw), Stop> {
+        let rotation = work.wishes.rotation.clone();
+        let draw = self.draw(work.key, &rotation);
+        let mut rendered = self.rendered(work, facts, draw).await?;
+        let Some(mut drawn) = rendered.drawn else { return Ok((rendered, draw)) };
+        let kept = self.keep_seed(work.key, &work.resource, &work.site, &rotation).await;
+        let is_another = kept.map_err(|error| Stop::Stuck {
+            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+            message: error.to_string(),
+            transient: true,
+        })?;
+        let draw = self.draw(work.key, &rotation);
+        if is_another {
+            rendered = self.rendered(work, facts, draw).await?;
+            drawn = rendered.drawn.unwrap_or(drawn);
+        }
+        work.labels.insert(DRAWN.to_owned(), Some(seeds::mark(&rotation, drawn)));
+        Ok((rendered, draw))
+    }
+
+    /// Whether what was drawn for the newest revision is to be drawn anew: another rotation is asked
+    /// for, or a certificate has come to two thirds of its life. Who took a release over knows nothing
+    /// of how it was drawn, and leaves it.
+    fn is_outdated(history: &History, work: &Work<'_>) -> bool {
+        let newest = history.newest().and_then(|newest| newest.labels.get(DRAWN));
+        newest.is_some_and(|mark| work.labels.get(DRAWN) != Some(&Some(mark.clone())))
+    }
+
+    /// Renders, decides and does what is due. After this the release is deployed as the resource says.
+    pub(super) async fn drive(
+        &self,
+        work: &mut Work<'_>,
+    ) -> Result<(Applied, Option<Drawn>), Stop> {
+        let history = self.history(work).await?;
+        let chart = &self.chart.metadata().name;
+        if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
+            // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
+            self.define().await.map_err(|error| self.release_failed(&history, error))?;
+        }
+        let facts = history.current_facts();
+        let (rendered, draw) = self.first_rendered(work, &facts).await?;
+        let drawn = rendered.drawn;
+        let applied = self.settle(work, &history, &facts, &rendered, draw).await?;
+        Ok((applied, drawn))
+    }
+
+    /// Does what is due by what was rendered.
+    async fn settle(
+        &self,
+        work: &Work<'_>,
+        history: &History,
+        facts: &ReleaseFacts,
+        rendered: &Rendered,
+        draw: Draw,
+    ) -> Result<Applied, Stop> {
+        let desired = self.desired(work, rendered, facts);
+        match history.decide(&desired).map_err(|error| self.release_failed(history, error))? {
+            Action::Unchanged => self.reapply(history, work).await,
+            Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
+                reason: "OperationInProgress".to_owned(),
+                message: format!(
+                    "a helm command writes revision {revision} ({status:?}); taken over if it does not end"
+                ),
+                after: self.until_heard(retry_after),
+            }),
+            Action::RenderAgain(next) => {
+                if self.same_inputs(history, work)
+                    && !Self::is_outdated(history, work)
+                    && self.is_drawn(work, facts, rendered).await?
+                {
+                    return self.keep(history, &desired, work).await;
+                }
+                let rendered = self.rendered(work, &next, draw).await?;
+                self.apply(history, &self.desired(work, &rendered, &next), work).await
+            }
+            Action::Install | Action::Upgrade | Action::Resume => {
+                self.apply(history, &desired, work).await
+            }
+        }
+    }
+
+    /// Takes a Helm operator's owner references off records; who may not does without.
+    async fn disown(&self, history: History) -> Result<History, ReleaseError> {
+        match self.driver.disown(history.clone()).await {
+            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+                let right = "patch secrets";
+                tracing::warn!(right, %error, "no right to keep a record for its uninstall: done without");
+                Ok(history)
+            }
+            disowned => disowned,
+        }
+    }
+
+    /// Brings the definitions of `crds/`; who may not does without, and says so once.
+    async fn define(&self) -> Result<(), ReleaseError> {
+        if self.without_crds.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.driver.crds(self.chart.chart()).await {
+            Err(ReleaseError::Definition { source_file, source })
+                if source.kind == FailureKind::Forbidden =>
+            {
+                self.without_crds.store(true, Ordering::Relaxed);
+                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                tracing::warn!(
+                    right,
+                    file = source_file,
+                    "no right to bring the chart's definitions: done without"
+                );
+                Ok(())
+            }
+            defined => defined,
+        }
+    }
+
+    async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+        let _plan = self.tell.phase("plan");
+        let history = match self.find(&self.driver, work.key, &work.site).await {
+            // What Helm operators wrote must not be collected before the release is uninstalled.
+            Ok(history) if !history.owners().is_empty() => self.disown(history).await,
+            history => history,
+        };
+        history.map_err(|error| Stop::Stuck {
+            stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
+            message: error.to_string(),
+            transient: !matches!(error, ReleaseError::InvalidName { .. }),
+        })
+    }
+
+    /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
+    /// what is not as it shall be.
+    async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+        let _apply = self.tell.phase("apply");
+        let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
+        let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+        tell_drift(&applied);
+        Ok(applied)
+    }
+
+    /// Stays with what the newest revision drew, and brings it to its end if it has not come there.
+    async fn keep(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
+        if history.interrupted().is_none() {
+            return self.reapply(history, work).await;
+        }
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
+        let resumed = driver.resume(history, desired).await;
+        resumed.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// Whether the newest revision, deployed or still under way, was made of the same values and
+    /// version of the chart.
+    fn same_inputs(&self, history: &History, work: &Work<'_>) -> bool {
+        let chart = self.chart.metadata();
+        history.newest().is_some_and(|newest| {
+            (newest.info.status == Status::Deployed || history.interrupted().is_some())
+                && newest.chart_version() == chart.version
+                && newest.config == *work.config
+        })
+    }
+
+    /// Whether the manifests depend on the clock or on chance, such as a generated password: then a
+    /// difference from what is deployed says nothing, and a restart must not change what was drawn.
+    async fn is_drawn(
+        &self,
+        work: &Work<'_>,
+        facts: &ReleaseFacts,
+        rendered: &Rendered,
+    ) -> Result<bool, Stop> {
+        let again = self.rendered(work, facts, Draw::another()).await?;
+        Ok(again.template_text() != rendered.template_text())
+    }
+
+    async fn apply(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
+        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        let _apply = self.tell.phase("apply");
+        let applied = driver.apply(history, desired).await;
+        applied.map_err(|error| self.release_failed(history, error))
+    }
+
+    /// How what is desired is brought about.
+    fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
+        let install = desired.release.is_install;
+        let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
+        let skipped = self.without_crds.load(Ordering::Relaxed);
+        let crds = if skipped { Definitions::Skip } else { self.crds };
+        Ways { crds, full_record: self.full_record, ..ways }
+    }
+
+    /// A driver that leaves out what the watches show to be as it was left.
+    fn knowing(&self, key: &Key) -> Driver {
+        let untouched = self.memory().get_mut(key).map(|known| known.untouched(Instant::now()));
+        let Some(untouched) = untouched else { return self.driver.clone() };
+        self.driver.clone().knowing(Arc::new(move |id, hash| {
+            let (_, uid) = untouched.get(id).filter(|(wanted, _)| *wanted == hash)?;
+            Some(uid.clone())
+        }))
+    }
+
+    /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
+    /// revision meanwhile: then what they should be has to be found out anew.
+    pub(super) async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
+        let history = self.history(work).await?;
+        let newest = history.newest().map(|newest| newest.version);
+        let known = self.memory().get_mut(work.key).and_then(|known| known.revision());
+        if newest != known {
+            return Ok(false);
+        }
+        let _apply = self.tell.phase("apply");
+        let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
+        let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
+        tell_drift(&applied);
+        report::log(applied.done, &applied.release);
+        self.tell.done(&work.resource, applied.done, &applied.release);
+        if let Some(known) = self.memory().get_mut(work.key) {
+            known.repaired(&applied.objects, |gvk| self.cache(gvk));
+        }
+        Ok(true)
+    }
+
+    async fn rendered(
+        &self,
+        work: &Work<'_>,
+        facts: &ReleaseFacts,
+        draw: Draw,
+    ) -> Result<Rendered, Stop> {
+        let _render = self.tell.phase("render");
+        self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
+            transient: trouble.is_transient(),
+            message: trouble.to_string(),
+            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+        })
+    }
+
+    fn desired<'a>(
+        &'a self,
+        work: &'a Work<'_>,
+        rendered: &'a Rendered,
+        facts: &'a ReleaseFacts,
+    ) -> Desired<'a> {
+        let desired = Desired::new(self.chart.chart(), &work.config, rendered, facts);
+        desired.owned_by(&work.owner).labelled(&work.labels)
+    }
+}
+
+/// Says which fields were put back.
+fn tell_drift(applied: &Applied) {
+    for object in applied.objects.iter().filter(|object| object.found.is_drift()) {
+        tracing::info!(object = %object.id, drift = %object.found, "Repaired drift");
+    }
+}
+
+fn irreconcilable(reason: &'static str, error: &ReleaseError) -> Stop {
+    Stop::Stuck {
+        stuck: Stuck::Irreconcilable(reason),
+        message: error.to_string(),
+        transient: true,
+    }
+}

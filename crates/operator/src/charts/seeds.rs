@@ -1,0 +1,207 @@
+//! What templates draw stays drawn: the seed lies in a Secret that the resource owns, written before the
+//! first object of a release, and only if a rendering drew by chance.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use catamaran_chart::{Drawn, RandomSeed, fresh_seed};
+use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata_str};
+use kube::ResourceExt;
+use kube::api::ApiResource;
+use kube::core::{DynamicObject, GroupVersionKind};
+use serde_json::{Value, json};
+
+use super::ChartController;
+use super::site::{Site, digest};
+use crate::manager::queue::Key;
+
+/// On records: which rotation their random values are of, and how often certificates were renewed.
+pub(super) const DRAWN: &str = "catamaran.dev/drawn";
+
+/// A resource's seed.
+#[derive(Clone, Debug)]
+pub(super) struct Seed {
+    pub bits: RandomSeed,
+    /// What the resource asked for when it was drawn.
+    rotation: String,
+    /// Whether it is in the cluster.
+    kept: bool,
+}
+
+impl Seed {
+    /// One that nobody has used.
+    pub fn fresh(rotation: &str) -> Self {
+        // In whole seconds, as the Secret tells it.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let bits = fresh_seed().drawn_at(UNIX_EPOCH + Duration::from_secs(now));
+        Self { bits, rotation: rotation.to_owned(), kept: false }
+    }
+
+    /// Whether it is in the cluster.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Whether it does for what a resource asks for.
+    pub fn is_of(&self, rotation: &str) -> bool {
+        self.rotation == rotation
+    }
+
+    fn data(&self) -> Value {
+        let since = self.bits.since().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let since = since.unwrap_or_default().as_secs().to_string();
+        json!({
+            "seed": STANDARD.encode(self.bits.as_bytes()),
+            "since": STANDARD.encode(since),
+            "rotation": STANDARD.encode(&self.rotation),
+        })
+    }
+
+    fn read(secret: &Value) -> Option<Self> {
+        let field = |name: &str| STANDARD.decode(secret.get("data")?.get(name)?.as_str()?).ok();
+        let bits: [u8; 32] = field("seed")?.try_into().ok()?;
+        let since = String::from_utf8(field("since")?).ok()?.parse().ok()?;
+        let since = UNIX_EPOCH.checked_add(Duration::from_secs(since))?;
+        let rotation = String::from_utf8(field("rotation").unwrap_or_default()).ok()?;
+        Some(Self { bits: RandomSeed::from(bits).drawn_at(since), rotation, kept: true })
+    }
+}
+
+/// What a record says of what was drawn for it.
+pub(super) fn mark(rotation: &str, drawn: Drawn) -> String {
+    format!("{}.{}", digest(rotation), drawn.renewals)
+}
+
+impl ChartController {
+    /// The seed of a resource, to be kept in the cluster from now on; says whether it is another one
+    /// than was in memory, so that what was rendered has to be rendered again.
+    ///
+    /// Who may not keep it does without, with a line that names the right: another process of the
+    /// operator would draw anew at the next change of the values.
+    pub(super) async fn keep_seed(
+        &self,
+        key: &Key,
+        resource: &DynamicObject,
+        site: &Site,
+        rotation: &str,
+    ) -> Result<bool, ApplyError> {
+        let now = self.memory().seed(key, rotation);
+        if now.kept {
+            return Ok(false);
+        }
+        match self.kept_seed(resource, site, &now).await {
+            Ok(kept) => {
+                let is_another = kept.bits != now.bits;
+                self.memory().put_seed(key, kept);
+                Ok(is_another)
+            }
+            Err(error) if error.kind == FailureKind::Forbidden => {
+                let right = "get, create and update secrets";
+                tracing::warn!(right, %error, "no right to keep what templates draw: done without");
+                self.memory().put_seed(key, Seed { kept: true, ..now });
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The seed that is in the cluster, or else the given one, which is there then.
+    async fn kept_seed(
+        &self,
+        resource: &DynamicObject,
+        site: &Site,
+        now: &Seed,
+    ) -> Result<Seed, ApplyError> {
+        let target = target(resource, site);
+        let mut secret = self.secret(resource, &target, now);
+        let live = match self.reader.create(&target, &secret).await {
+            Err(error) if error.kind == FailureKind::AlreadyExists => {
+                self.reader.get(&target).await?
+            }
+            created => {
+                created?;
+                return Ok(Seed { kept: true, ..now.clone() });
+            }
+        };
+        let of_it = |live: &&Value| {
+            let owners = live.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
+            owners == resource.metadata.uid.as_deref()
+        };
+        let found = live.as_ref().filter(of_it).and_then(Seed::read);
+        if let Some(found) = found.filter(|found| found.is_of(&now.rotation)) {
+            return Ok(found);
+        }
+        // Of another rotation, or of an earlier resource of that name.
+        if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
+            let version = live.as_ref().map(|live| metadata_str(live, "resourceVersion"));
+            metadata.insert("resourceVersion".to_owned(), version.unwrap_or_default().into());
+        }
+        self.reader.replace(&target, &secret).await?;
+        Ok(Seed { kept: true, ..now.clone() })
+    }
+
+    fn secret(&self, resource: &DynamicObject, target: &Target, seed: &Seed) -> Value {
+        let owner = json!({
+            "apiVersion": self.gvk.api_version(), "kind": self.gvk.kind,
+            "name": resource.name_any(), "uid": resource.metadata.uid,
+        });
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "catamaran.dev/seed",
+            "metadata": {
+                "name": target.name, "namespace": target.namespace,
+                "labels": { "app.kubernetes.io/managed-by": "catamaran" },
+                "ownerReferences": [owner],
+            },
+            "data": seed.data(),
+        })
+    }
+
+    /// Takes the seed away with its release. The garbage collector would, too, but later.
+    pub(super) async fn forget_seed(&self, key: &Key, resource: &DynamicObject, site: &Site) {
+        if !self.memory().is_seed_kept(key) {
+            return;
+        }
+        let target = target(resource, site);
+        if let Ok(Some(live)) = self.reader.get(&target).await {
+            let uid = metadata_str(&live, "uid");
+            let background = kube::api::PropagationPolicy::Background;
+            let _ = self.reader.delete(&target, uid, background).await;
+        }
+    }
+}
+
+/// The Secret of a resource's seed: its name holds what tells the resource from others.
+fn target(resource: &DynamicObject, site: &Site) -> Target {
+    let gvk = GroupVersionKind::gvk("", "v1", "Secret");
+    let name = resource.name_any();
+    let name = name.get(..name.len().min(200)).unwrap_or_default().trim_end_matches(['-', '.']);
+    Target {
+        resource: ApiResource::from_gvk_with_plural(&gvk, "secrets"),
+        namespace: Some(site.namespace.clone()),
+        name: format!("{name}.{}.seed", site.owner()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_read_as_it_was_written() {
+        let seed = Seed::fresh("once more");
+        let read = Seed::read(&json!({ "data": seed.data() })).unwrap();
+        assert_eq!(read.bits, seed.bits);
+        assert!(read.kept && !seed.kept && read.is_of("once more"));
+        assert!(Seed::read(&json!({ "data": { "seed": "eA==" } })).is_none());
+    }
+
+    #[test]
+    fn a_mark_tells_rotations_and_renewals_apart() {
+        let mark = |rotation: &str, renewals| mark(rotation, Drawn { renewals, renew_at: None });
+        assert_eq!(mark("a", 0), mark("a", 0));
+        assert_ne!(mark("a", 0), mark("b", 0));
+        assert_ne!(mark("a", 0), mark("a", 1));
+        assert!(mark("any text, as long as it wants to be", u64::MAX).len() <= 63);
+    }
+}

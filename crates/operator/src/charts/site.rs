@@ -1,0 +1,188 @@
+//! Where a resource's release is: its name and namespace, and whose a record is.
+//!
+//! As with the Go operators a release is called like its resource. Where that cannot be, because the
+//! name is too long for Helm or because the release of that name is somebody else's, the name is derived
+//! from it. `status.deployedRelease.name` tells which it became, and keeps it.
+
+use std::collections::BTreeMap;
+
+use catamaran_release::{Driver, Error as ReleaseError, History, Status};
+use kube::ResourceExt;
+use kube::core::{DynamicObject, GroupVersionKind};
+use sha2::{Digest, Sha256};
+
+use super::ChartController;
+use crate::manager::queue::Key;
+
+/// The longest name of a release.
+const LONGEST: usize = 53;
+/// On records: whose they are, as two kinds may have resources of one name.
+const OWNER: &str = "catamaran.dev/owner";
+
+/// Where a resource's release is.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    /// The release's namespace.
+    pub namespace: String,
+    /// What the release may be called; the last one can be nobody else's.
+    names: Vec<String>,
+    /// The name that the status tells.
+    told: Option<String>,
+    /// The value of [`OWNER`].
+    owner: String,
+    group: String,
+    kind: String,
+    name: String,
+}
+
+impl Site {
+    /// `home` is the namespace for releases of resources that have none; `shared` says that records of
+    /// several namespaces lie in one.
+    pub fn of(gvk: &GroupVersionKind, resource: &DynamicObject, home: &str, shared: bool) -> Self {
+        let name = resource.name_any();
+        let own = resource.namespace();
+        let whole =
+            format!("{}/{}/{}/{name}", gvk.group, gvk.kind, own.as_deref().unwrap_or_default());
+        let owner = digest(&whole);
+        let derived = derived(&name, &owner);
+        let plain = name.len() <= LONGEST && !shared;
+        let names: Vec<String> = plain.then(|| name.clone()).into_iter().chain([derived]).collect();
+        let told = resource.data.pointer("/status/deployedRelease/name");
+        let told = told.and_then(|name| name.as_str()).map(str::to_owned);
+        let told = told.filter(|told| names.contains(told));
+        let namespace = own.unwrap_or_else(|| home.to_owned());
+        let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
+        Self { namespace, names, told, owner, group, kind, name }
+    }
+
+    /// What tells the resource from all others.
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// What the record of a release of this resource carries.
+    pub fn labels(&self) -> BTreeMap<String, Option<String>> {
+        BTreeMap::from([(OWNER.to_owned(), Some(self.owner.clone()))])
+    }
+
+    /// The names to be looked for, the likeliest first.
+    fn candidates(&self) -> impl Iterator<Item = &str> {
+        let told = self.told.as_deref();
+        let others = self.names.iter().map(String::as_str).filter(move |name| told != Some(name));
+        told.into_iter().chain(others)
+    }
+
+    /// Whether a release is this resource's: by its record's label; or by its record's owner, where a
+    /// Helm operator wrote it; or by what the status tells; or, where all of that is silent, by its chart.
+    pub fn owns(&self, history: &History, chart: &str) -> bool {
+        let Some(newest) = history.newest() else { return true };
+        if let Some(owner) = newest.labels.get(OWNER) {
+            return *owner == self.owner;
+        }
+        if !history.owners().is_empty() {
+            return history.owners().iter().any(|owner| {
+                let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+                (group, &owner.kind, &owner.name) == (self.group.as_str(), &self.kind, &self.name)
+            });
+        }
+        self.told.as_deref() == Some(history.name())
+            || newest.info.status == Status::Uninstalled
+            || newest.chart_name() == chart
+    }
+}
+
+impl ChartController {
+    /// Where the release of a resource is.
+    pub(super) fn site(&self, resource: &DynamicObject) -> Site {
+        let namespace = resource.namespace();
+        let elsewhere = self.storage.as_ref().filter(|place| Some(*place) != namespace.as_ref());
+        Site::of(&self.gvk, resource, &self.home, elsewhere.is_some() && namespace.is_some())
+    }
+
+    /// The release of a resource: one LIST, and a second one where the first shows somebody else's.
+    pub(super) async fn find(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        site: &Site,
+    ) -> Result<History, ReleaseError> {
+        let chart = &self.chart.metadata().name;
+        let mut found = None;
+        for name in site.candidates() {
+            self.records.follow(&self.feeds, key, &site.namespace, name);
+            self.records.reading(&site.namespace, name);
+            let history = driver.history(&site.namespace, name).await?;
+            self.records.read(&history);
+            if site.owns(&history, chart) {
+                return Ok(history);
+            }
+            found = Some(history);
+        }
+        // There is always a last one, and to change it is refused if it is another chart's.
+        match found {
+            Some(history) => Ok(history),
+            None => Err(ReleaseError::InvalidName { name: site.name.clone() }),
+        }
+    }
+}
+
+/// A name that fits, and that no other resource has.
+fn derived(name: &str, owner: &str) -> String {
+    let room = LONGEST - owner.len() - 1;
+    let cut = name.get(..room.min(name.len())).unwrap_or_default();
+    format!("{}-{owner}", cut.trim_end_matches(['-', '.']))
+}
+
+/// Ten digits that tell a text from others.
+pub(super) fn digest(text: &str) -> String {
+    let bytes = Sha256::digest(text.as_bytes());
+    let number = bytes.iter().take(5).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    format!("{number:010x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn site(kind: &str, name: &str, told: &str, shared: bool) -> Site {
+        let resource = json!({
+            "apiVersion": "g.io/v1", "kind": kind,
+            "metadata": { "name": name, "namespace": "ns" },
+            "status": { "deployedRelease": { "name": told } },
+        });
+        let gvk = GroupVersionKind::gvk("g.io", "v1", kind);
+        Site::of(&gvk, &serde_json::from_value(resource).unwrap(), "home", shared)
+    }
+
+    fn candidates(site: &Site) -> Vec<&str> {
+        site.candidates().collect()
+    }
+
+    #[test]
+    fn a_release_is_called_like_its_resource_where_that_can_be() {
+        let one = site("A", "shop", "", false);
+        let [first, second] = candidates(&one)[..] else { panic!("two names") };
+        assert_eq!(first, "shop");
+        assert!(second.starts_with("shop-") && second.len() == "shop-".len() + 10, "{second}");
+        assert_eq!(candidates(&site("A", "shop", second, false)), [second, "shop"], "it was told");
+        assert_eq!(candidates(&site("A", "shop", "else", false)), [first, second], "somebody lies");
+        assert_eq!(candidates(&site("A", "shop", "", true)).len(), 1, "others share the place");
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_and_stays_its_own() {
+        let long = format!("{}-{}", "a".repeat(42), "b".repeat(200));
+        let derived = |kind: &str, name: &str| {
+            let site = site(kind, name, "", false);
+            assert_eq!(site.names.len(), 1);
+            site.names[0].clone()
+        };
+        let name = derived("A", &long);
+        assert!(name.len() <= LONGEST && name.starts_with(&"a".repeat(42)), "{name}");
+        assert!(!name.contains("--"), "{name}");
+        assert_ne!(name, derived("A", &format!("{long}c")));
+        assert_ne!(name, derived("B", &long));
+        assert_eq!(site("A", &"a".repeat(53), "", false).names.len(), 2);
+    }
+}
