@@ -127,8 +127,11 @@ fn parse() -> Cli {
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
-/// The commands that take helm's flags in helm's manner, and what gives them their flags.
-const HELMS: [(&str, fn(clap::Command) -> clap::Command); 9] = [
+/// Gives a command its flags.
+type WithFlags = fn(clap::Command) -> clap::Command;
+
+/// The commands that take helm's flags in helm's manner, and what gives them theirs.
+const HELMS: [(&str, WithFlags); 9] = [
     ("install", InstallArgs::augment_args),
     ("upgrade", UpgradeArgs::augment_args),
     ("rollback", RollbackArgs::augment_args),
