@@ -132,10 +132,10 @@ fn parse() -> Cli {
 }
 
 /// Gives a command its flags.
-type Flags = fn(clap::Command) -> clap::Command;
+type WithFlags = fn(clap::Command) -> clap::Command;
 
-/// The commands that take helm's flags in helm's manner, and what gives them their flags.
-const HELMS: [(&str, Flags); 9] = [
+/// The commands that take helm's flags in helm's manner, and what gives them theirs.
+const HELMS: [(&str, WithFlags); 9] = [
     ("install", InstallArgs::augment_args),
     ("upgrade", UpgradeArgs::augment_args),
     ("rollback", RollbackArgs::augment_args),

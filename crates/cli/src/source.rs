@@ -90,9 +90,12 @@ impl SourceArgs {
         let version = self.version.as_deref().unwrap_or_default();
         let version = if version.is_empty() && self.devel { ">0.0.0-0" } else { version };
         let repository = self.repo.as_deref().unwrap_or_default();
-        let located = finder.locate(Wanted { name, version, repository });
+        let wanted = Wanted { name, version, repository };
         let said = |error: RepositoryError| anyhow!(error.text(finder.profile));
-        let located = wait(async { located.await.map_err(said) })?;
+        let located = match finder.here(wanted).map_err(said)? {
+            Some(located) => located,
+            None => wait(async { finder.locate(wanted).await.map_err(said) })?,
+        };
         located.messages.iter().for_each(|message| eprintln!("{message}"));
         Ok(located.path)
     }

@@ -7,9 +7,9 @@ use crate::error::{ErrorKind, FuncError};
 
 /// How much a rendering may use.
 ///
-/// The defaults are several times what the largest of some 1,000 public charts use, and small
-/// enough that a hostile chart ends within two seconds and 64 MiB (keys aside, which are slow to
-/// make for everybody).
+/// The defaults are several times what the largest of some 1,000 public charts use (keys aside, which
+/// are slow to make for everybody), and small enough that a hostile chart ends within two seconds and
+/// 64 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Steps of the machine, and what functions charge for their loops: about 10 ns each.
@@ -20,7 +20,7 @@ pub struct Budget {
     pub memory: usize,
     /// Templates within templates, whether by `template`, `include` or `tpl`.
     pub depth: usize,
-    /// Keys and hashed passwords: what takes as long as so many RSA keys of 2048 bits (some 40 ms
+    /// Keys and hashed passwords: what takes as long as so many RSA keys of 2048 bits (some 35 ms
     /// each). One of 4096 bits counts as 13, a bcrypt hash as 1.5, `derivePassword` as 2.5.
     pub keys: u32,
     /// Wall time, counted from [`crate::Ctx::new`].
@@ -34,7 +34,7 @@ impl Default for Budget {
             output: 16 << 20,
             memory: 32 << 20,
             depth: 110_000,
-            keys: 60,
+            keys: 50,
             time: Duration::from_mins(1),
         }
     }

@@ -66,20 +66,10 @@ impl Finder {
     ///
     /// See [`RepositoryError`].
     pub async fn locate(&self, wanted: Wanted<'_>) -> Result<Located, RepositoryError> {
-        let name = wanted.name.trim();
-        let version = wanted.version.trim();
-        Http::new(self.access.clone()).check()?;
-        if wanted.repository.is_empty() || self.profile == Profile::Helm318 {
-            let path = Path::new(name);
-            if path.exists() {
-                let path = std::path::absolute(path)
-                    .map_err(|error| RepositoryError::io("stat", path, &error))?;
-                return Ok(Located { path, messages: Vec::new() });
-            }
-            if path.is_absolute() || name.starts_with('.') {
-                return Err(RepositoryError::NoPath(name.to_owned()));
-            }
+        if let Some(located) = self.here(wanted)? {
+            return Ok(located);
         }
+        let (name, version) = (wanted.name.trim(), wanted.version.trim());
         let mut messages = Vec::new();
         let archive = if wanted.repository.is_empty() {
             self.archive(name, version, &self.access, &mut messages).await?
@@ -93,6 +83,29 @@ impl Finder {
         let path = cache::put(&self.settings.content_cache, &archive.bytes)?;
         let path = std::path::absolute(&path).unwrap_or(path);
         Ok(Located { path, messages })
+    }
+
+    /// Finds a chart on this machine, without waiting for anything; `None` if it has to be fetched.
+    ///
+    /// # Errors
+    ///
+    /// See [`RepositoryError`].
+    pub fn here(&self, wanted: Wanted<'_>) -> Result<Option<Located>, RepositoryError> {
+        Http::new(self.access.clone()).check()?;
+        if !wanted.repository.is_empty() && self.profile != Profile::Helm318 {
+            return Ok(None);
+        }
+        let name = wanted.name.trim();
+        let path = Path::new(name);
+        if path.exists() {
+            let path = std::path::absolute(path)
+                .map_err(|error| RepositoryError::io("stat", path, &error))?;
+            return Ok(Some(Located { path, messages: Vec::new() }));
+        }
+        if path.is_absolute() || name.starts_with('.') {
+            return Err(RepositoryError::NoPath(name.to_owned()));
+        }
+        Ok(None)
     }
 
     /// Fetches a file of values, or any other that is named by an `http(s)://` or `oci://` address;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -92,9 +92,26 @@ impl Bench {
 
     /// Runs a program for this namespace beside the test: `env!("CARGO_BIN_EXE_machines")`, say.
     pub fn start(&self, program: impl AsRef<Path>) -> Process {
+        self.start_as(program, self.cluster.kubeconfig())
+    }
+
+    /// The same with the rights of a kubeconfig; see [`Bench::account`].
+    pub fn start_as(&self, program: impl AsRef<Path>, kubeconfig: &Path) -> Process {
         let mut command = Command::new(program.as_ref());
-        command.args(self.flags()).env_remove("WATCH_NAMESPACE").env_remove("RUST_LOG");
+        command.args(self.flags()).arg("--kubeconfig").arg(kubeconfig);
+        command.env_remove("WATCH_NAMESPACE").env_remove("RUST_LOG");
         Process::start(&mut command)
+    }
+
+    /// The kubeconfig of an operator's service account, with exactly the rights of a folder's manifests.
+    /// The account is called as the operator, its namespace `<operator>-system`.
+    pub async fn account(&self, operator: &str, rights: &Path) -> PathBuf {
+        let namespace = format!("{operator}-system");
+        for file in ["namespace.yaml", "role.yaml"] {
+            let file = rights.join(file).display().to_string();
+            self.kubectl(&["apply", "--namespace", &namespace, "-f", &file]);
+        }
+        self.cluster.service_account(&namespace, operator).await.unwrap()
     }
 
     /// Runs kubectl in the namespace; what it prints.

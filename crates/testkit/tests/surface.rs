@@ -6,14 +6,15 @@ mod widget;
 
 use std::time::Duration;
 
-use catamaran_testkit::{Bench, becomes, eventually, vanishes};
+use catamaran_operator::Manager;
+use catamaran_testkit::{Bench, HeldClock, becomes, eventually, vanishes};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt, Resource, ResourceExt};
 use serde_json::{Value, json};
-use widget::{Gadget, OPERATOR, Widget, Widgets, condition, definitions};
+use widget::{Gadget, OPERATOR, Realm, RealmSpec, Realms, Widget, Widgets, condition, definitions};
 
 struct Test {
     bench: Bench,
@@ -30,9 +31,8 @@ impl Test {
 
     fn operator(&self) -> catamaran_testkit::Running {
         let reconciler = self.reconciler.clone();
-        self.bench.run(|options| {
-            catamaran_operator::Manager::native(OPERATOR, options).reconciler("Widget", reconciler)
-        })
+        self.bench
+            .run(|options| Manager::native(OPERATOR, options).reconciler("Widget", reconciler))
     }
 
     async fn create(&self, name: &str, spec: Value) {
@@ -66,7 +66,7 @@ impl Test {
 #[tokio::test]
 async fn a_child_costs_its_write_and_then_nothing_and_is_pruned_when_it_is_not_wanted() {
     let test = Test::new("children").await;
-    let _operator = test.operator();
+    let operator = test.operator();
     let start = test.quiet().await;
     test.create("w", json!({ "maps": ["one", "two"] })).await;
     test.says("w", "Ready", "Ready").await;
@@ -82,6 +82,16 @@ async fn a_child_costs_its_write_and_then_nothing_and_is_pruned_when_it_is_not_w
     test.bench.kubectl(&["annotate", "widget", "w", "a=b"]);
     assert_eq!(test.asked(mark).await, [""; 0]);
     assert!(test.reconciler.count("w") >= 2, "it did look");
+    // A restart reads each child once, and writes nothing.
+    operator.stop().await;
+    let before = (test.quiet().await, test.reconciler.count("w"));
+    let _operator = test.operator();
+    eventually("it has looked again", async || match test.reconciler.count("w") {
+        count if count > before.1 => Ok(()),
+        count => Err(count.to_string()),
+    })
+    .await;
+    assert_eq!(test.asked(before.0).await, ["get configmaps 200", "get configmaps 200"]);
 
     // While another component fails nothing is pruned.
     test.patch("w", json!({ "maps": ["two"], "fail": true })).await;
@@ -187,6 +197,33 @@ async fn children_elsewhere_are_found_again_and_deleted_with_their_resource() {
 }
 
 #[tokio::test]
+async fn a_resource_without_a_namespace_has_children_of_both_sorts() {
+    let test = Test::new("realm").await;
+    let _operator =
+        test.bench.run(|options| Manager::native("realms", options).reconciler("Realm", Realms));
+    let realms: Api<Realm> = Api::all(test.bench.client());
+    let name = test.bench.namespace.name().to_owned();
+    let realm = Realm::new(&name, RealmSpec { namespace: name.clone() });
+    realms.create(&PostParams::default(), &realm).await.unwrap();
+    let ready = |realm: &Realm| {
+        let conditions = realm.status.iter().flat_map(|status| &status.conditions);
+        conditions.clone().any(|of| of.type_ == "Ready" && of.status == "True")
+    };
+    becomes(&realms, &name, "Ready", ready).await;
+    let roles: Api<ClusterRole> = Api::all(test.bench.client());
+    assert_eq!(roles.get(&name).await.unwrap().owner_references()[0].kind, "Realm");
+    // Deleted by hand: there again, wherever it is.
+    let maps: Api<ConfigMap> = test.bench.api();
+    let first = maps.get(&name).await.unwrap().uid();
+    maps.delete(&name, &DeleteParams::default()).await.unwrap();
+    becomes(&maps, &name, "there again", |map| map.uid() != first).await;
+    realms.delete(&name, &DeleteParams::default()).await.unwrap();
+    vanishes(&realms, &name).await;
+    assert!(maps.get_opt(&name).await.unwrap().is_none());
+    vanishes(&roles, &name).await;
+}
+
+#[tokio::test]
 async fn a_reference_tells_missing_from_not_ready_and_wakes() {
     let test = Test::new("references").await;
     let other = test.bench.cluster.namespace("referred").await.unwrap();
@@ -276,20 +313,49 @@ async fn a_kind_that_is_not_there_is_waited_for_and_events_tell() {
 }
 
 #[tokio::test]
-async fn a_channel_of_ones_own_wakes_and_a_period_does() {
+async fn a_channel_a_mapped_object_and_a_period_wake() {
     let test = Test::new("woken").await;
-    let _operator = test.operator();
+    let clock = HeldClock::default();
+    let reconciler = test.reconciler.clone();
+    let _operator = test.bench.run(|options| {
+        let manager = Manager::native(OPERATOR, options).clock(clock.clock());
+        manager.reconciler("Widget", reconciler)
+    });
     test.create("w", json!({})).await;
     test.says("w", "Ready", "Ready").await;
-    test.quiet().await;
-    let before = test.reconciler.count("w");
+    let rest = async || {
+        test.quiet().await;
+        test.reconciler.count("w")
+    };
+    let more = async |than: usize| {
+        eventually("it is woken", async || match test.reconciler.count("w") {
+            count if count > than => Ok(()),
+            count => Err(count.to_string()),
+        })
+        .await;
+    };
+    let before = rest().await;
     test.reconciler.wake().resource(&test.bench.namespace, "w", "a test says so");
     test.reconciler.wake().resource(&test.bench.namespace, "nobody", "nor does that hurt");
-    eventually("it is woken", async || match test.reconciler.count("w") {
-        count if count > before => Ok(()),
-        count => Err(count.to_string()),
-    })
-    .await;
+    more(before).await;
+
+    let before = rest().await;
+    let secrets: Api<Secret> = test.bench.api();
+    let secret = json!({ "metadata": { "name": "s", "labels": { "widget": "w" } } });
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    more(before).await;
+    let before = rest().await;
+    let params = PatchParams::default();
+    let unlike = Patch::Merge(json!({ "metadata": { "annotations": { "a": "b" } } }));
+    secrets.patch("s", &params, &unlike).await.unwrap();
+    assert_eq!(rest().await, before, "the predicate does not like it");
+    let like = Patch::Merge(json!({ "stringData": { "a": "b" } }));
+    secrets.patch("s", &params, &like).await.unwrap();
+    more(before).await;
+
+    let before = rest().await;
+    clock.advance(widget::PERIOD);
+    more(before).await;
 }
 
 #[tokio::test]

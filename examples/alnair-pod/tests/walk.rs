@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
+use std::path::Path;
 use std::time::Duration;
 
 use alnair_pod::AlnairPods;
@@ -151,13 +152,17 @@ async fn whatever_happens_it_converges() {
     let walk = Walk::new("chaos").await;
     let mut dice = Dice::new();
     let program = env!("CARGO_BIN_EXE_alnair-pod");
-    let mut operator = walk.bench.start(program);
+    // With the rights that its manifests give, and no more.
+    let rights = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/rbac"));
+    let account = walk.bench.account("alnair-pod", rights).await;
+    let start = || walk.bench.start_as(program, &account);
+    let mut operator = start();
     walk.apply_sample();
     for round in 0..25 {
         match dice.throw(4) {
             0 => {
                 operator.kill();
-                operator = walk.bench.start(program);
+                operator = start();
             }
             1 => {
                 _ = walk.pods.delete_collection(&NOW, &ListParams::default()).await;
@@ -187,4 +192,5 @@ async fn whatever_happens_it_converges() {
         }
     })
     .await;
+    assert!(!operator.log().contains("orbidden"), "{}", operator.log());
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
+use std::path::Path;
 use std::time::Duration;
 
 use catamaran_testkit::{Bench, Dice, eventually};
@@ -18,7 +19,10 @@ async fn whatever_happens_it_converges() {
     let bench = Bench::new("chaos", &definitions()).await;
     let (machines, switches): (Api<Machine>, Api<Switch>) = (bench.api(), bench.api());
     let mut dice = Dice::new();
-    let mut operator = bench.start(OPERATOR);
+    // With the rights that its manifests give, and no more.
+    let rights = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/rbac"));
+    let account = bench.account("machines", rights).await;
+    let mut operator = bench.start_as(OPERATOR, &account);
     create(&machines).await;
     for _ in 0..40 {
         let all = switches.list(&ListParams::default()).await.unwrap().items;
@@ -27,7 +31,7 @@ async fn whatever_happens_it_converges() {
         match (dice.throw(6), one) {
             (0, _) => {
                 operator.kill();
-                operator = bench.start(OPERATOR);
+                operator = bench.start_as(OPERATOR, &account);
             }
             (1, _) => {
                 let everything = (DeleteParams::default(), ListParams::default());
@@ -68,6 +72,7 @@ async fn whatever_happens_it_converges() {
         })
         .await;
     }
+    assert!(!operator.log().contains("orbidden"), "{}", operator.log());
 }
 
 async fn create(machines: &Api<Machine>) {

@@ -170,6 +170,7 @@ impl Dispatch {
                         // If too many hang already, this one keeps its place.
                         lent = true;
                         if self.queue.lend(key) {
+                            kind.pace.hung();
                             tracing::debug!(?patience, "nothing happens: others go on meanwhile");
                         }
                     }

@@ -12,8 +12,10 @@ use tokio::time::Instant;
 
 /// No reconcile is said to hang sooner: any answer may take this long once.
 const LEAST: Duration = Duration::from_millis(250);
-/// Nothing that is not polled for this long is just slow. Also what holds before anything is known.
+/// Nothing that is not polled for this long is just slow.
 const MOST: Duration = Duration::from_secs(5);
+/// What holds before any reconcile has gone well; half of it after each that hung, and so on.
+const UNKNOWN: Duration = Duration::from_secs(2);
 /// How many times longer than its kind takes a reconcile may rest.
 const TIMES: u32 = 4;
 
@@ -68,19 +70,36 @@ impl<T> Future for Watched<T> {
 
 /// How long the reconciles of a kind take: the longest of late, slowly forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Pace(Mutex<Option<Duration>>);
+pub(super) struct Pace(Mutex<Known>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    longest: Option<Duration>,
+    /// How many hung.
+    hung: u32,
+}
 
 impl Pace {
     /// A reconcile that went well took this long.
     pub fn took(&self, time: Duration) {
-        let mut longest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *longest = Some(longest.map_or(time, |longest| (longest / 20 * 19).max(time)));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.longest = Some(known.longest.map_or(time, |longest| (longest / 20 * 19).max(time)));
+    }
+
+    /// A reconcile was taken to hang.
+    pub fn hung(&self) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.hung = known.hung.saturating_add(1);
     }
 
     /// How long a reconcile may rest before it is taken to hang.
     pub fn patience(&self) -> Duration {
-        let longest = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        longest.map_or(MOST, |longest| longest.saturating_mul(TIMES).clamp(LEAST, MOST))
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = match known.longest {
+            Some(longest) => longest.saturating_mul(TIMES),
+            None => UNKNOWN / (1 << known.hung.min(3)),
+        };
+        patience.clamp(LEAST, MOST)
     }
 }
 
@@ -110,7 +129,9 @@ mod tests {
     #[test]
     fn patience_follows_what_the_kind_takes() {
         let pace = Pace::default();
-        assert_eq!(pace.patience(), MOST);
+        assert_eq!(pace.patience(), Duration::from_secs(2));
+        pace.hung();
+        assert_eq!(pace.patience(), Duration::from_secs(1));
         pace.took(Duration::from_millis(10));
         assert_eq!(pace.patience(), LEAST);
         pace.took(Duration::from_millis(500));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::apply::{Applier, Deletion, FailureKind, Target};
+use catamaran_cluster::drift::Inspection;
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::watch::ObjectKey;
 use kube::api::PropagationPolicy;
@@ -112,6 +113,7 @@ impl Children {
             return Ok(Applied { progress: ending(&desired.target), again: None });
         }
         let applied = match &ours {
+            Some(_) if !self.remembers(desired.owner, &key) => resume(applier, &desired).await,
             Some(_) => applier.apply(&desired.target, &desired.object).await.map_err(Error::from),
             None => claim(applier, &desired).await,
         };
@@ -175,6 +177,10 @@ impl Children {
         Ok(ending)
     }
 
+    fn remembers(&self, owner: &Key, key: &ChildKey) -> bool {
+        self.lock().get(owner).is_some_and(|children| children.contains_key(key))
+    }
+
     fn unchanged(
         &self,
         owner: &Key,
@@ -212,6 +218,18 @@ async fn delete_as_seen(
 ) -> Result<Deletion, Error> {
     let (uid, version) = (&seen.observed.uid, seen.observed.version.to_string());
     Ok(applier.delete_untouched(target, uid, &version, PropagationPolicy::Background).await?)
+}
+
+/// A child of which another process knew: one read tells whether there is anything to do.
+async fn resume(applier: &Applier, desired: &Desired<'_>) -> Result<Value, Error> {
+    let (target, object) = (&desired.target, &desired.object);
+    if let Some(live) = applier.get(target).await?
+        && desired.has(&live)
+        && let Inspection::Same = applier.inspect(target, object, &live, &[]).await?
+    {
+        return Ok(live);
+    }
+    Ok(applier.apply(target, object).await?)
 }
 
 /// Makes an object ours that is not known as ours: creates it, or takes it back where it has us as its

@@ -7,22 +7,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use catamaran_cluster::apply::Target;
 use catamaran_cluster::conditions::{Condition, reasons, types};
 use catamaran_cluster::observed::CATCH_UP;
-use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
 use jiff::Timestamp;
-use kube::core::{DynamicObject, GroupVersionKind};
-use kube::{Client, Resource, ResourceExt};
-use serde::Serialize;
-use serde_json::{Value, json};
+use kube::core::DynamicObject;
+use kube::{Client, Resource};
+use serde_json::Value;
 
-use super::children::{ChildKey, Desired};
+use super::children::ChildKey;
 use super::controller::Shared;
-use super::references::Reference;
-use super::watches::Kind;
-use super::{Action, Error, Managed, Progress, Status, elsewhere, finalizer, gvk};
+use super::{Action, Error, Managed, Progress, Status, finalizer, gvk};
 use crate::manager::dependents::{PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::events::Severity;
 use crate::manager::queue::Key;
@@ -134,182 +129,6 @@ impl<'a, K: Managed> Cx<'a, K> {
         [(PRIMARY_RESOURCE, self.key.object.to_string()), (PRIMARY_RESOURCE_TYPE, of)]
             .map(|(name, value)| (name.to_owned(), value))
             .into()
-    }
-
-    /// Makes a child what it is given as, by server-side apply: created if it is missing, owned by this
-    /// resource, and in its namespace unless it names another. No request is made if nothing differs.
-    ///
-    /// A child in another namespace, or in none, cannot have an owner reference: it gets annotations and
-    /// a label, this resource gets a finalizer first, and is kept until the child is deleted with it. Its
-    /// kind must be declared by [`super::Watches::owns`], so that it is found again after a restart.
-    ///
-    /// # Errors
-    /// An object of that name that belongs to somebody else; whatever the API server refuses.
-    // Not an `async fn`: the child is written as JSON at once, a future that holds it would be large.
-    pub fn apply<C>(
-        &self,
-        child: C,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
-    where
-        C: Resource<DynamicType = ()> + Serialize,
-    {
-        self.apply_as(child, false)
-    }
-
-    /// The same; a child that the API server does not let become what it shall be, as most fields of a
-    /// pod and of a Job are immutable, is deleted and made anew.
-    ///
-    /// # Errors
-    /// As [`Cx::apply`].
-    pub fn apply_or_recreate<C>(
-        &self,
-        child: C,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
-    where
-        C: Resource<DynamicType = ()> + Serialize,
-    {
-        self.apply_as(child, true)
-    }
-
-    fn apply_as<C>(
-        &self,
-        child: C,
-        recreate: bool,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
-    where
-        C: Resource<DynamicType = ()> + Serialize,
-    {
-        let (name, namespace) = (child.name_any(), child.namespace());
-        let object = self.child(&child);
-        async move { self.apply_object(&gvk::<C>(), (namespace, name), object?, recreate).await }
-    }
-
-    /// A child as it is sent: ours, without a status.
-    fn child<C>(&self, child: &C) -> Result<Value, Error>
-    where
-        C: Resource<DynamicType = ()> + Serialize,
-    {
-        let mut object =
-            serde_json::to_value(child).map_err(|e| Error::Permanent(e.to_string()))?;
-        if let Some(fields) = object.as_object_mut() {
-            let gvk = gvk::<C>();
-            fields.insert("apiVersion".into(), gvk.api_version().into());
-            fields.insert("kind".into(), gvk.kind.into());
-            fields.remove("status");
-        }
-        object["metadata"]["labels"][MANAGED_BY] = self.shared.operator.as_str().into();
-        Ok(object)
-    }
-
-    async fn apply_object(
-        &self,
-        gvk: &GroupVersionKind,
-        (namespace, name): (Option<String>, String),
-        mut object: Value,
-        recreate: bool,
-    ) -> Result<Progress, Error> {
-        let mapping = self.shared.resolve(gvk, self.key).await?;
-        let own = &self.key.object.namespace;
-        let namespace = namespace.or_else(|| own.clone()).filter(|_| mapping.namespaced);
-        let uid = self.object.uid().unwrap_or_default();
-        if namespace == *own {
-            let owner = self.object.controller_owner_ref(&());
-            object["metadata"]["ownerReferences"] =
-                json!(owner.map_or_else(Vec::new, |us| vec![us]));
-        } else {
-            self.shared.is_declared(gvk, namespace.as_ref())?;
-            for (annotation, value) in self.annotations() {
-                object["metadata"]["annotations"][annotation] = value.into();
-            }
-            object["metadata"]["labels"][elsewhere::OWNER] = uid.as_str().into();
-            self.finalize().await?;
-        }
-        object["metadata"]["namespace"] = namespace.clone().into();
-        let target = Target { resource: mapping.resource, namespace, name };
-        let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
-        self.work().applied.insert((gvk.clone(), key));
-        let known = self.shared.known(gvk, target.namespace.as_ref());
-        let desired = Desired { owner: self.key, owner_uid: &uid, gvk, target, object, recreate };
-        let applied = self.shared.children.apply(&self.shared.applier, &known, desired).await?;
-        if let Some(again) = applied.again {
-            sooner(&mut self.work().again, again);
-        }
-        Ok(applied.progress)
-    }
-
-    /// Deletes the objects of a kind that this resource owns and that this reconcile did not apply. To be
-    /// called when all children have been: while a component has failed nothing is deleted, as what it
-    /// would have applied is not known. The kind must be declared by [`super::Watches::owns`], or be
-    /// listed with [`super::Only::owned`].
-    ///
-    /// # Errors
-    /// What the API server refuses.
-    pub async fn prune<C: Resource<DynamicType = ()>>(&self) -> Result<Progress, Error> {
-        let (keep, failed) = {
-            let work = self.work();
-            (work.applied.clone(), work.components.iter().any(|part| part.outcome.is_err()))
-        };
-        if failed {
-            return Ok(Progress::pending("NotAllApplied", "nothing is pruned while others fail"));
-        }
-        let gvk = gvk::<C>();
-        let mapping = self.shared.resolve(&gvk, self.key).await?;
-        let of = (&gvk, &mapping.resource);
-        let (children, applier) = (&self.shared.children, &self.shared.applier);
-        let mut ending = 0;
-        for known in self.shared.all_known(&gvk) {
-            ending += children.prune(applier, of, &*known, self.key, &keep).await?;
-        }
-        Ok(match ending {
-            0 => Progress::Ready,
-            some => {
-                Progress::pending("Pruning", format!("{some} of {} are being deleted", gvk.kind))
-            }
-        })
-    }
-
-    /// An object that this resource refers to, in any namespace (`None` for its own, or for none where
-    /// the kind has none): whether it is missing, not ready or ready. For as long as the resource refers
-    /// to it in every reconcile, each change of it wakes the resource. No request is made unless it
-    /// changed since.
-    ///
-    /// # Errors
-    /// What the API server refuses; an object that does not fit its kind.
-    pub async fn reference<C: Kind>(
-        &self,
-        namespace: impl Into<Option<&str>>,
-        name: &str,
-    ) -> Result<Reference<C>, Error> {
-        let namespace = namespace.into().map(str::to_owned);
-        let key = ObjectKey {
-            namespace: namespace.or_else(|| self.key.object.namespace.clone()),
-            name: name.to_owned(),
-        };
-        self.reference_to(key).await
-    }
-
-    /// Not generic in how the namespace is given, so that it is compiled once per kind.
-    pub(super) async fn reference_to<C: Kind>(
-        &self,
-        key: ObjectKey,
-    ) -> Result<Reference<C>, Error> {
-        let gvk = gvk::<C>();
-        let target = format!("{} \"{key}\"", gvk.kind);
-        let by = (&self.shared.mapper, &self.shared.applier);
-        let holder = (self.key, self.epoch);
-        let Some(found) = self.shared.references.get(by, &gvk, key, holder).await? else {
-            return Ok(Reference::Missing { target });
-        };
-        let object = C::deserialize(&*found.object).map_err(|error| {
-            Error::waiting("InvalidObject", format!("{target} does not fit its kind: {error}"))
-        })?;
-        let object = Arc::new(object);
-        Ok(match found.readiness {
-            Readiness::Ready => Reference::Ready(object),
-            Readiness::Pending { message, .. } | Readiness::Failed { message, .. } => {
-                Reference::NotReady { object, target, message }
-            }
-        })
     }
 
     /// The names of the [`super::Watches::related`] objects of this resource, sorted, from memory.
@@ -431,7 +250,22 @@ impl<'a, K: Managed> Cx<'a, K> {
 
     /// Something was decided on our own word, which the watch may never confirm.
     pub(super) fn look_again(&self) {
-        sooner(&mut self.work().again, CATCH_UP);
+        self.look_again_in(CATCH_UP);
+    }
+
+    pub(super) fn look_again_in(&self, after: Duration) {
+        sooner(&mut self.work().again, after);
+    }
+
+    /// A child that is wanted.
+    pub(super) fn applied(&self, child: ChildKey) {
+        self.work().applied.insert(child);
+    }
+
+    /// The children that were wanted so far, and whether a component failed.
+    pub(super) fn applied_so_far(&self) -> (HashSet<ChildKey>, bool) {
+        let work = self.work();
+        (work.applied.clone(), work.components.iter().any(|part| part.outcome.is_err()))
     }
 
     /// The resource as the API server last told it.

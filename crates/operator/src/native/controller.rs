@@ -65,8 +65,8 @@ pub(super) struct Shared {
     stored: Vec<StoredKind>,
     dependents: Arc<Dependents>,
     epochs: AtomicU64,
-    /// Who waits for news of which API group.
-    awaited: Mutex<HashSet<(Key, String)>>,
+    /// Who waits for which kind to be installed.
+    awaited: Mutex<HashMap<GroupVersionKind, HashSet<Key>>>,
 }
 
 /// The objects of one kind, by their type and without.
@@ -205,33 +205,49 @@ impl Shared {
     ) -> Result<Mapping, Error> {
         match self.mapper.resolve(gvk).await {
             Err(error) if error.is_no_match() => {
-                self.await_group(&gvk.group, key);
-                // A definition that came since then has been told to nobody.
-                self.mapper.resolve(gvk).await.map_err(|error| match error.is_no_match() {
-                    true => Error::waiting("KindNotInstalled", error.to_string()),
-                    false => error.into(),
-                })
+                self.await_kind(gvk, key);
+                Err(Error::waiting("KindNotInstalled", error.to_string()))
             }
             mapping => Ok(mapping?),
         }
     }
 
-    fn await_group(self: &Arc<Self>, group: &str, key: &Key) {
-        let awaited = (key.clone(), group.to_owned());
-        if !self.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(awaited.clone()) {
+    /// Has a resource woken when a kind comes. One task waits for each kind, whoever wants it.
+    fn await_kind(self: &Arc<Self>, gvk: &GroupVersionKind, key: &Key) {
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = awaited.get_mut(gvk) {
+            waiting.insert(key.clone());
             return;
         }
-        let (feeds, queue, _) = self.dependents.parts();
-        let mut news = feeds.definitions.of_group(group);
+        awaited.insert(gvk.clone(), [key.clone()].into());
+        let (feeds, ..) = self.dependents.parts();
+        let mut news = feeds.definitions.of_group(&gvk.group);
         feeds.definitions.follow(feeds);
-        let (this, queue) = (self.clone(), queue.clone());
+        let (this, gvk) = (self.clone(), gvk.clone());
         self.spawn(async move {
+            let found = async {
+                // It may have come before we listened.
+                while !this.has_come(&gvk).await {
+                    news.next().await;
+                }
+            };
             // Without the right to watch definitions there is no news: then once a minute.
-            let _ = tokio::time::timeout(LISTENING, news.next()).await;
-            this.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&awaited);
-            let why = format!("kinds of {} may have come", awaited.1);
-            queue.add(awaited.0, Urgency::Live, &why);
+            let _ = tokio::time::timeout(LISTENING, found).await;
+            this.wake_waiting(&gvk);
         });
+    }
+
+    async fn has_come(&self, gvk: &GroupVersionKind) -> bool {
+        self.mapper.forget(gvk);
+        self.mapper.resolve(gvk).await.is_ok()
+    }
+
+    fn wake_waiting(&self, gvk: &GroupVersionKind) {
+        let waiting = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(gvk);
+        let (_, queue, _) = self.dependents.parts();
+        for key in waiting.into_iter().flatten() {
+            queue.add(key, Urgency::Live, &format!("{} may have come", gvk.kind));
+        }
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

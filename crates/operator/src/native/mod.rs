@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod apply;
 mod children;
 mod claim;
 mod clock;

@@ -16,7 +16,9 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
-use super::Error;
+use super::context::Cx;
+use super::watches::Kind;
+use super::{Error, Managed, gvk};
 use crate::manager::Hub;
 use crate::manager::feeds::{Cache, Feeds, Subject};
 use crate::manager::queue::{Key, Queue, Urgency};
@@ -72,6 +74,52 @@ impl<C> Reference<C> {
                 message: format!("{target} does not exist"),
             }),
         }
+    }
+}
+
+impl<K: Managed> Cx<'_, K> {
+    /// An object that this resource refers to, in any namespace (`None` for its own, or for none where
+    /// the kind has none): whether it is missing, not ready or ready. For as long as the resource refers
+    /// to it in every reconcile, each change of it wakes the resource. No request is made unless it
+    /// changed since.
+    ///
+    /// # Errors
+    /// What the API server refuses; an object that does not fit its kind.
+    pub async fn reference<C: Kind>(
+        &self,
+        namespace: impl Into<Option<&str>>,
+        name: &str,
+    ) -> Result<Reference<C>, Error> {
+        let namespace = namespace.into().map(str::to_owned);
+        let key = ObjectKey {
+            namespace: namespace.or_else(|| self.key().object.namespace.clone()),
+            name: name.to_owned(),
+        };
+        self.reference_to(key).await
+    }
+
+    /// Not generic in how the namespace is given, so that it is compiled once per kind.
+    pub(super) async fn reference_to<C: Kind>(
+        &self,
+        key: ObjectKey,
+    ) -> Result<Reference<C>, Error> {
+        let gvk = gvk::<C>();
+        let target = format!("{} \"{key}\"", gvk.kind);
+        let by = (&self.shared().mapper, &self.shared().applier);
+        let holder = (self.key(), self.epoch());
+        let Some(found) = self.shared().references.get(by, &gvk, key, holder).await? else {
+            return Ok(Reference::Missing { target });
+        };
+        let object = C::deserialize(&*found.object).map_err(|error| {
+            Error::waiting("InvalidObject", format!("{target} does not fit its kind: {error}"))
+        })?;
+        let object = Arc::new(object);
+        Ok(match found.readiness {
+            Readiness::Ready => Reference::Ready(object),
+            Readiness::Pending { message, .. } | Readiness::Failed { message, .. } => {
+                Reference::NotReady { object, target, message }
+            }
+        })
     }
 }
 

@@ -100,14 +100,21 @@ impl LogOptions {
             .with_writer(std::io::stderr)
             .with_target(false);
         let human = std::io::stderr().is_terminal();
-        // An error means that the program set up logging itself: that is its right.
-        let _ = match self.format() {
+        let set = match self.format() {
             Some(LogFormat::Json) => {
                 lines.json().flatten_event(true).with_span_list(false).try_init()
             }
             None if !human => lines.json().flatten_event(true).with_span_list(false).try_init(),
             Some(LogFormat::Human) | None => lines.with_ansi(human).try_init(),
         };
+        // An error means that the program set up logging itself: that is its right.
+        if set.is_ok() {
+            std::panic::set_hook(Box::new(|panic| {
+                let at = panic.location().map(ToString::to_string);
+                let message = panic.payload_as_str().unwrap_or("no message");
+                tracing::error!(at, message, "a panic");
+            }));
+        }
         Ok(())
     }
 

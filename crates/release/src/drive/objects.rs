@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{AppliedObject, Driver, Found};
 use crate::Error;
-use crate::objects::{ObjectId, PlannedObject, ownership_problems};
+use crate::objects::{ObjectId, PlannedObject, change_of_strategy, ownership_problems};
 use crate::plan::{How, target};
 
 /// What is known of an object without asking: its uid, if nobody touched it since an apply of what has
@@ -66,11 +66,29 @@ impl Driver {
             Some(live) => {
                 not_terminating(&live, &object.id)?;
                 let ours = self.applier.without_others(target, body, &live, &self.ignored).await?;
-                self.applier.apply(target, &ours).await?
+                self.apply_object(target, object, &ours).await?
             }
-            None => self.applier.apply(target, body).await?,
+            None => self.apply_object(target, object, body).await?,
         };
         Ok(AppliedObject::new(object, live, Found::Unseen))
+    }
+
+    /// Applies an object; once more if it was refused for what is left of another strategy.
+    async fn apply_object(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+        body: &Value,
+    ) -> Result<Value, ApplyError> {
+        let refused = match self.applier.apply(target, body).await {
+            Err(error) if error.kind == FailureKind::Invalid => error,
+            done => return done,
+        };
+        let Some(patch) = change_of_strategy(&object.gvk, body) else { return Err(refused) };
+        if self.applier.merge(target, &patch).await.is_err() {
+            return Err(refused);
+        }
+        self.applier.apply(target, body).await
     }
 
     /// Reads an object, and applies it unless that would change nothing.
@@ -96,7 +114,7 @@ impl Driver {
         match self.applier.inspect(target, &object.body, &live, &self.ignored).await? {
             Inspection::Same => Ok(AppliedObject::new(object, live, Found::Same)),
             Inspection::Changed(drift) => {
-                let live = self.applier.apply(target, &drift.body).await?;
+                let live = self.apply_object(target, object, &drift.body).await?;
                 Ok(AppliedObject::new(object, live, Found::Changed(drift.fields)))
             }
         }

@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::core::GroupVersionKind;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The groups of Kubernetes' own kinds, in whose structs a null is no value. Definitions are left out:
 /// in a schema, null may be one.
@@ -67,7 +67,6 @@ pub(crate) fn make_applicable(gvk: &GroupVersionKind, object: &mut Value) -> Vec
     if gvk.group.is_empty() && gvk.kind == "Secret" {
         fold_string_data(object);
     }
-    drop_alternative(gvk, object);
     if let Some(pod) = object.pointer_mut(pod_spec(gvk)) {
         collapse_pod(pod, &mut warnings);
     }
@@ -104,17 +103,16 @@ fn is_struct(value: &Value) -> bool {
 const STRATEGIES: [(&str, &str, &str); 2] =
     [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
 
-/// A change of strategy: of the one before, apply would leave the defaults, which nobody owns, and the
-/// API server refuse both together. Client-side Helm drops them; so does a null.
-fn drop_alternative(gvk: &GroupVersionKind, object: &mut Value) {
+/// For an object whose apply the API server refused, the merge patch after which it may not: of the
+/// strategy before, an apply leaves the defaults, which nobody owns, and both together are invalid.
+/// Client-side Helm drops them.
+pub(crate) fn change_of_strategy(gvk: &GroupVersionKind, object: &Value) -> Option<Value> {
     let of_kind = |(kind, ..): &&(&str, &str, &str)| gvk.group == "apps" && gvk.kind == *kind;
-    let Some((_, field, excludes)) = STRATEGIES.iter().find(of_kind) else { return };
-    let strategy = object.pointer_mut("/spec").and_then(|spec| spec.get_mut(*field));
-    if let Some(strategy) = strategy.and_then(Value::as_object_mut)
-        && strategy.get("type").and_then(Value::as_str) == Some(excludes)
-    {
-        strategy.entry("rollingUpdate").or_insert(Value::Null);
-    }
+    let (_, field, excludes) = STRATEGIES.iter().find(of_kind)?;
+    let strategy = object.get("spec")?.get(*field)?;
+    let is_new = strategy.get("type")?.as_str() == Some(excludes);
+    let drop = json!({"spec": {*field: {"type": excludes, "rollingUpdate": null}}});
+    (is_new && strategy.get("rollingUpdate").is_none()).then_some(drop)
 }
 
 /// `stringData` is never stored: a key of it that is not wanted any more would stay for ever.
@@ -214,7 +212,6 @@ fn told(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn made(group: &str, kind: &str, mut object: Value) -> (Value, Vec<String>) {
         let warnings = make_applicable(&GroupVersionKind::gvk(group, "v1", kind), &mut object);
@@ -269,15 +266,14 @@ mod tests {
     #[test]
     fn a_strategy_takes_the_defaults_of_the_other_away() {
         for (kind, field, other) in STRATEGIES {
-            let with = |strategy: Value| json!({"spec": {field: strategy}});
-            let (object, _) =
-                made("apps", kind, with(json!({"type": other, "rollingUpdate": null})));
-            assert_eq!(object, with(json!({"type": other, "rollingUpdate": null})), "{kind}");
-            let rolling = with(json!({"type": "RollingUpdate"}));
-            assert_eq!(made("apps", kind, rolling.clone()).0, rolling);
-            // What the API server refuses is for it to refuse.
-            let both = with(json!({"type": other, "rollingUpdate": {"maxSurge": 1}}));
-            assert_eq!(made("apps", kind, both.clone()).0, both);
+            let gvk = GroupVersionKind::gvk("apps", "v1", kind);
+            let patch =
+                |strategy: Value| change_of_strategy(&gvk, &json!({"spec": {field: strategy}}));
+            let drop = json!({"spec": {field: {"type": other, "rollingUpdate": null}}});
+            assert_eq!(patch(json!({"type": other})), Some(drop), "{kind}");
+            assert_eq!(patch(json!({"type": "RollingUpdate"})), None);
+            // What is wrong in the chart stays wrong.
+            assert_eq!(patch(json!({"type": other, "rollingUpdate": {"maxSurge": 1}})), None);
         }
     }
 

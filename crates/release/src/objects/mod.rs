@@ -5,7 +5,7 @@ mod identity;
 mod merge;
 mod ownership;
 
-pub(crate) use applicable::{is_built_in, make_applicable};
+pub(crate) use applicable::{change_of_strategy, is_built_in, make_applicable};
 pub use identity::{ObjectId, PlannedObject, RawObject, parse_manifest};
 pub(crate) use identity::{id_of, normalised};
 pub(crate) use merge::{changed, merged, patched};

@@ -1,6 +1,7 @@
 //! Private keys: made, read, written, and what they sign.
 
 use catamaran_gotemplate::{Ctx, FuncError};
+use crypto_bigint::{U1024, U2048};
 use ed25519_dalek::Signer as _;
 use p256::ecdsa::{DerSignature, SigningKey};
 
@@ -46,7 +47,7 @@ impl PrivateKey {
     /// The key that certificates get when none is given: RSA of 2048 bits.
     pub fn for_certificate(ctx: &mut Ctx) -> Result<Self, FuncError> {
         ctx.meter.charge_keys(RSA_2048)?;
-        RsaKey::generate(ctx, 2048).map(Self::Rsa)
+        RsaKey::generate::<{ U1024::LIMBS }>(ctx).map(Self::Rsa)
     }
 
     /// A key of a kind that `genPrivateKey` knows; `None` for another.
@@ -72,7 +73,7 @@ impl PrivateKey {
                 crate::random::fill(ctx, &mut seed);
                 Self::Ed25519(ed25519_dalek::SigningKey::from_bytes(&seed))
             }
-            _ => Self::Rsa(RsaKey::generate(ctx, 4096)?),
+            _ => Self::Rsa(RsaKey::generate::<{ U2048::LIMBS }>(ctx)?),
         }))
     }
 

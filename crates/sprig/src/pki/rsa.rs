@@ -1,8 +1,8 @@
 //! RSA and DSA over numbers and primes of crates: making keys, and RSA's signatures (PKCS #1 v1.5).
 
 use catamaran_gotemplate::{Ctx, FuncError};
-use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
-use crypto_bigint::{BoxedUint, Odd};
+use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyForm, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Odd, Uint};
 use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
 use crypto_primes::{Flavor, is_prime, random_prime, sieve_and_find};
 use num_bigint::BigUint;
@@ -28,11 +28,11 @@ pub(super) struct RsaKey {
 }
 
 impl RsaKey {
-    /// A new key; its modulus has exactly so many bits.
-    pub fn generate(ctx: &mut Ctx, bits: u32) -> Result<Self, FuncError> {
+    /// A new key of two primes of so many limbs; its modulus has exactly twice as many bits.
+    pub fn generate<const LIMBS: usize>(ctx: &mut Ctx) -> Result<Self, FuncError> {
         let e = BigUint::from(65_537_u32);
         loop {
-            let (p, q) = (rsa_prime(ctx, bits / 2)?, rsa_prime(ctx, bits / 2)?);
+            let (p, q) = (rsa_prime::<LIMBS>(ctx)?, rsa_prime::<LIMBS>(ctx)?);
             // Two equal primes, or one that leaves 1 by 65537, are a matter of theory.
             if p != q
                 && let Some(d) = private_exponent(&e, &p, &q)
@@ -134,16 +134,37 @@ fn power(base: &[u8], exponent: &BigUint, modulus: &BigUint) -> Option<BigUint> 
 }
 
 /// A prime whose two highest bits are set, so that a product of two has twice as many bits.
-fn rsa_prime(ctx: &mut Ctx, bits: u32) -> Result<BigUint, FuncError> {
+fn rsa_prime<const LIMBS: usize>(ctx: &mut Ctx) -> Result<BigUint, FuncError> {
     ctx.meter.check_deadline()?;
-    let sieve = SmallFactorsSieveFactory::<BoxedUint>::new(Flavor::Any, bits, SetBits::TwoMsb);
+    let bits = Uint::<LIMBS>::BITS;
+    let sieve = SmallFactorsSieveFactory::<Uint<LIMBS>>::new(Flavor::Any, bits, SetBits::TwoMsb);
     let found = sieve.and_then(|sieve| {
-        sieve_and_find(&mut Random(ctx), sieve, |_, number| is_prime(Flavor::Any, number))
+        sieve_and_find(&mut Random(ctx), sieve, |_, number| {
+            may_be_prime(number) && is_prime(Flavor::Any, number)
+        })
     });
     match found {
-        Ok(Some(prime)) => Ok(BigUint::from_bytes_be(&prime.to_be_bytes())),
+        Ok(Some(prime)) => {
+            Ok(BigUint::from_bytes_be(BoxedUint::from(&prime).to_be_bytes().as_ref()))
+        }
         _ => Err(FuncError::new("error generating rsa key: no prime found")),
     }
+}
+
+/// Fermat's test to base two: the quickest that finds nearly every number composite that is, since
+/// multiplying by two is no multiplication. What passes has to be looked at properly.
+fn may_be_prime<const LIMBS: usize>(number: &Uint<LIMBS>) -> bool {
+    let Some(modulus) = Odd::new(*number).into_option() else { return false };
+    let params = FixedMontyParams::new_vartime(modulus);
+    let exponent = number.wrapping_sub(&Uint::ONE);
+    let mut power = FixedMontyForm::one(&params);
+    for bit in (0..exponent.bits_vartime()).rev() {
+        power = power.square();
+        if exponent.bit_vartime(bit) {
+            power = power.double();
+        }
+    }
+    power == FixedMontyForm::one(&params)
 }
 
 fn private_exponent(public: &BigUint, p: &BigUint, q: &BigUint) -> Option<BigUint> {

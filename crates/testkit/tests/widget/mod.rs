@@ -2,17 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use catamaran_operator::native::{
-    Action, Cx, Error, Progress, Reconciler, SecretOnce, Status, Wake, Watches,
+    Action, Cx, Error, ObjectKey, Only, Progress, Reconciler, SecretOnce, Status, Wake, Watches,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ObjectMeta;
 use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// How often a widget is looked at.
+pub const PERIOD: Duration = Duration::from_hours(1);
 
 /// The operator's name.
 pub const OPERATOR: &str = "widgets";
@@ -98,7 +102,7 @@ pub struct WidgetFields {}
 
 /// The definition of the kind.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![Widget::crd()]
+    vec![Widget::crd(), Realm::crd()]
 }
 
 /// Status and reason of a condition.
@@ -144,6 +148,15 @@ impl Reconciler for Widgets {
 
     fn watches(&self, watches: &mut Watches) {
         watches.owns::<ConfigMap>().owns::<ClusterRole>().woken_by(&self.wake);
+        // Secrets wake the widget that their label names, when their data change.
+        let labelled = Only::all().labels("widget").when(|before: Option<&Secret>, now| {
+            before.is_none_or(|before| before.data != now.data)
+        });
+        watches.maps(labelled, |secret| {
+            let name = secret.labels().get("widget").cloned().unwrap_or_default();
+            vec![ObjectKey { namespace: secret.namespace(), name }]
+        });
+        watches.polls(PERIOD);
         if let Some(namespace) = &*self.beyond.lock().unwrap() {
             watches.owns_in::<ConfigMap>(namespace);
         }
@@ -212,5 +225,34 @@ fn map(name: &str, namespace: Option<&String>) -> ConfigMap {
         },
         data: Some([("a".to_owned(), "b".to_owned())].into()),
         ..ConfigMap::default()
+    }
+}
+
+/// A kind without namespaces.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(group = "test.catamaran.dev", version = "v1", kind = "Realm", status = "WidgetStatus")]
+pub struct RealmSpec {
+    /// The namespace of its ConfigMap.
+    pub namespace: String,
+}
+
+/// Reconciles [`Realm`].
+#[derive(Debug)]
+pub struct Realms;
+
+impl Reconciler for Realms {
+    type Object = Realm;
+
+    fn watches(&self, watches: &mut Watches) {
+        watches.owns::<ConfigMap>().owns::<ClusterRole>();
+    }
+
+    async fn reconcile(&self, cx: &Cx<'_, Realm>) -> Result<Action, Error> {
+        let metadata = ObjectMeta { name: Some(cx.name_any()), ..ObjectMeta::default() };
+        let role = ClusterRole { metadata, ..ClusterRole::default() };
+        cx.component("Role", cx.apply(role)).await;
+        let map = map(&cx.name_any(), Some(&cx.spec.namespace));
+        cx.component("Map", cx.apply(map)).await;
+        cx.finish()
     }
 }
