@@ -89,11 +89,12 @@ impl LogOptions {
     pub(super) fn init(&self) -> Result<(), String> {
         // kube reports every answer of the API server that is not a success as an error of its own;
         // whoever made the request reports it, with what it means.
+        // And whoever wants to see debug wants to see ours.
+        let quiet =
+            "kube_client=off,kube_runtime::watcher=off,hyper_util=info,rustls=info,tower=info";
         let level = self.level();
-        let filter = tracing_subscriber::EnvFilter::try_new(format!(
-            "kube_client=off,kube_runtime::watcher=off,{level}"
-        ))
-        .map_err(|error| format!("--log-level {level:?}: {error}"))?;
+        let filter = tracing_subscriber::EnvFilter::try_new(format!("{quiet},{level}"))
+            .map_err(|error| format!("--log-level {level:?}: {error}"))?;
         let lines = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
