@@ -1,5 +1,6 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +9,12 @@ use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::culprit::is_worth_asking;
+use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
-    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId, Owner,
-    Status, Waiting, Ways, Why,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
+    ObjectId, Owner, PlannedObject, Status, Waiting, Ways, Why,
 };
+use futures::future::join_all;
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -33,6 +36,8 @@ use crate::manager::writes::Writes;
 const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
 const SOON: Duration = Duration::from_secs(1);
+/// How long the first list of a kind may take before its objects are read one by one.
+const FIRST_LIST: Duration = Duration::from_secs(5);
 /// How often a helm command that is at work is looked for where no watch tells of its end.
 const UNHEARD: Duration = Duration::from_secs(10);
 /// How often a release is applied again whose objects no watch tells of, while it is not ready; after
@@ -178,7 +183,7 @@ impl ChartController {
         let rendered = self.rendered(work, &facts, draw).await?;
         let desired = self.desired(work, &rendered, &facts);
         match history.decide(&desired).map_err(|error| self.release_failed(&history, error))? {
-            Action::Unchanged => self.reapply(&history, work).await,
+            Action::Unchanged => self.reapply(&history, &desired, work).await,
             Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
                 reason: "OperationInProgress".to_owned(),
                 message: format!(
@@ -239,12 +244,41 @@ impl ChartController {
 
     /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
     /// what is not as it shall be.
-    async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+    async fn reapply(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
         let _apply = self.tell.phase("apply");
-        let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
+        let mut driver = self.knowing(work.key);
+        if self.dependents.is_some()
+            && let Ok(objects) = driver.objects(desired).await
+        {
+            driver = driver.glimpsing(self.listed(&objects).await);
+        }
+        let applied = driver.repair(history, Some(&work.owner), &[]).await;
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         Ok(applied)
+    }
+
+    /// What the watches told of objects when they began. They begin here, if nobody else has begun them;
+    /// what they do not tell soon is read.
+    async fn listed(&self, objects: &[PlannedObject]) -> Arc<Glimpse> {
+        let kinds: HashSet<&GroupVersionKind> = objects.iter().map(|object| &object.gvk).collect();
+        let caches = kinds.into_iter().filter_map(|gvk| Some((gvk.clone(), self.cache(gvk)?)));
+        let caches: HashMap<_, _> = caches.collect();
+        join_all(caches.values().map(|cache| cache.settled(FIRST_LIST))).await;
+        Arc::new(move |id, gvk| {
+            let key = ObjectKey { namespace: id.namespace.clone(), name: id.name.clone() };
+            let mut object = caches.get(gvk)?.get(&key)?.sight.take()?;
+            // Items of a list do not say what they are.
+            let fields = object.as_object_mut()?;
+            fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+            fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+            Some(object)
+        })
     }
 
     /// Stays with what the newest revision drew, and brings it to its end if it has not come there.
@@ -255,7 +289,7 @@ impl ChartController {
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
         if history.interrupted().is_none() {
-            return self.reapply(history, work).await;
+            return self.reapply(history, desired, work).await;
         }
         let driver = self.knowing(work.key).ways(self.ways(work, desired));
         let _apply = self.tell.phase("apply");

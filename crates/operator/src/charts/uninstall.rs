@@ -12,6 +12,15 @@ use super::{ChartController, finalizer};
 use crate::manager::controller::{Failure, Next};
 use crate::manager::status::{Draft, Written};
 
+/// What became of a release whose resource is being deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Uninstalled,
+    Nothing,
+    /// It stays, and so do its objects.
+    Orphaned,
+}
+
 impl ChartController {
     /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
     pub(super) async fn uninstall(
@@ -35,9 +44,15 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {
-                let told = if found { "Uninstalled release" } else { "Release not found" };
+                let told = match found {
+                    Found::Uninstalled => "Uninstalled release",
+                    Found::Nothing => "Release not found",
+                    Found::Orphaned => {
+                        "Left the release as it is: the resource was deleted with --cascade=orphan"
+                    }
+                };
                 tracing::info!(release = name, "{told}");
-                if found {
+                if found == Found::Uninstalled {
                     own.tell.uninstalled(resource, &name);
                 }
                 self.memory().forget_release(own.key);
@@ -87,20 +102,23 @@ impl ChartController {
         resource: &DynamicObject,
         namespace: &str,
         name: &str,
-    ) -> Result<bool, ReleaseError> {
+    ) -> Result<Found, ReleaseError> {
         let history = match driver.history(namespace, name).await {
-            Err(ReleaseError::InvalidName { .. }) => return Ok(false), // no release can have that name
+            Err(ReleaseError::InvalidName { .. }) => return Ok(Found::Nothing), // no release can have that name
             history => history?,
         };
         if history.newest().is_some_and(|newest| newest.chart_name() != self.chart.metadata().name)
         {
-            return Ok(false);
+            return Ok(Found::Nothing);
         }
         let owner = self.owner(resource, namespace.to_owned());
+        if finalizer::orphans(resource) || driver.is_orphaned(&history, &owner).await? {
+            return Ok(Found::Orphaned);
+        }
         let gone = driver.uninstall_owned(namespace, name, Some(&owner)).await?;
         for error in &gone.failed_hooks {
             tracing::error!(release = name, error, "Uninstalled although a hook failed");
         }
-        Ok(gone.found)
+        Ok(if gone.found { Found::Uninstalled } else { Found::Nothing })
     }
 }

@@ -9,6 +9,7 @@ mod force;
 mod hooks;
 mod logs;
 mod objects;
+mod orphan;
 mod outcome;
 mod owner;
 mod preview;
@@ -28,8 +29,8 @@ use catamaran_cluster::mapper::Mapper;
 use kube::Client;
 
 pub use logs::{Output, ToldOutput};
-pub use objects::Knowledge;
 use objects::Sent;
+pub use objects::{Glimpse, Knowledge};
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
 pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
@@ -65,6 +66,7 @@ pub struct Driver {
     hook_timeout: Duration,
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
+    glimpse: Option<Arc<Glimpse>>,
     output: Option<Arc<ToldOutput>>,
     ways: Ways,
     clock: Clock,
@@ -97,6 +99,7 @@ impl Driver {
             hook_timeout: HOOK_TIMEOUT,
             ignored: Arc::default(),
             known: None,
+            glimpse: None,
             output: None,
             ways: Ways::default(),
             clock: Clock::default(),
@@ -114,6 +117,13 @@ impl Driver {
     #[must_use]
     pub fn knowing(mut self, known: Arc<Knowledge>) -> Self {
         self.known = Some(known);
+        self
+    }
+
+    /// Has seen objects not long ago. They are not read once more when the release is looked at.
+    #[must_use]
+    pub fn glimpsing(mut self, glimpse: Arc<Glimpse>) -> Self {
+        self.glimpse = Some(glimpse);
         self
     }
 
