@@ -12,6 +12,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY benches benches
+COPY examples examples
 RUN mkdir src && echo 'fn main() {}' > src/main.rs && \
     cargo build --release --locked --bin memcached-operator && \
     rm -r src

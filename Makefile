@@ -31,6 +31,8 @@ TARGET ?=
 CASES ?= 20000
 SEED ?=
 CHARTS ?=
+# The packages under examples/ that are operators.
+EXAMPLES = machines alnair-pod
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -110,6 +112,10 @@ run: ## Run the operator here, against the cluster of $KUBECONFIG.
 manifests: ## Write the CRDs of the native kinds, from the Rust types, into config/crd/bases.
 	$(CARGO) run --bin crdgen -- config/crd/bases
 
+.PHONY: manifests-examples
+manifests-examples: ## The same for the examples, into their config/crd.
+	WRITE_MANIFESTS=1 $(CARGO) test --lib $(addprefix --package ,$(EXAMPLES)) the_crds_are_up_to_date
+
 .PHONY: generate
 generate: manifests ## The same: Rust's derives stand in for generated deep copies.
 	@echo "generate: nothing else to do, the code a type needs is derived when it is compiled"
@@ -159,6 +165,12 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 test: ## Run all tests, on a real control plane of their own.
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
+
+.PHONY: test-examples
+test-examples: ## Run the tests of the examples alone: `make test` has them, too.
+	$(CARGO) build --package catamaran-localcluster --bins
+	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && \
+		$(CARGO) test --no-fail-fast $(addprefix --package ,$(EXAMPLES))
 
 # make bench CHARTS=/a/folder DETAIL='--detail airflow': a folder of other people's charts, all or some
 .PHONY: bench

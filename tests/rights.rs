@@ -19,8 +19,9 @@ const ACCOUNT: &str = "memcached-operator-controller-manager";
 
 /// Every verb of the role, as (group, resource, verb), with subresources as `resource/sub`.
 fn granted() -> BTreeSet<(String, String, String)> {
-    let roles = ["config/rbac/role.yaml", "config/rbac/leader_election_role.yaml"];
-    roles.into_iter().flat_map(granted_by).collect()
+    let roles = ["role", "leader_election_role", "metrics_auth_role"]
+        .map(|role| format!("config/rbac/{role}.yaml"));
+    roles.iter().flat_map(|role| granted_by(role)).collect()
 }
 
 fn granted_by(file: &str) -> BTreeSet<(String, String, String)> {
@@ -91,10 +92,30 @@ async fn its_rights_are_enough_and_none_is_idle() {
     let deployment = format!("deployment/{ACCOUNT}");
     bench.kubectl(&["rollout", "status", &deployment, "-n", SYSTEM, "--timeout=60s"]);
     let kubeconfig = bench.cluster.service_account(SYSTEM, ACCOUNT).await.unwrap();
-    // All namespaces, as deployed: WATCH_NAMESPACE is empty.
-    let mut command = Operator::command(&kubeconfig);
-    command.args(["--leader-elect", "--leader-election-namespace", SYSTEM]);
-    let _operator = Operator::start(command);
+    // A kind that comes later.
+    bench.kubectl(&["delete", "crd", "memcachedbackups.cache.my.domain"]);
+    let start = || {
+        // All namespaces, as deployed: WATCH_NAMESPACE is empty.
+        let mut command = Operator::command(&kubeconfig);
+        command.args(["--leader-elect", "--leader-election-namespace", SYSTEM]);
+        command.args(["--metrics-bind-address", "127.0.0.1:0"]);
+        Operator::start(command)
+    };
+    let operator = start();
+    eventually("a kind is missed, and the metrics are served", async || {
+        let log = operator.log();
+        let address = log.lines().find(|line| line.contains("serving metrics"));
+        let address = address.filter(|_| log.contains("kind cannot be watched yet")).ok_or(&log)?;
+        let address: Value = serde_json::from_str(address).map_err(|error| error.to_string())?;
+        scrape(&bench, address["address"].as_str().unwrap_or_default())
+    })
+    .await;
+    bench.crds();
+    let standby = start();
+    eventually("the second stands by", async || {
+        if standby.log().contains("standing by") { Ok(()) } else { Err(standby.log()) }
+    })
+    .await;
 
     everything_a_user_does(&bench).await;
 
@@ -118,6 +139,19 @@ async fn its_rights_are_enough_and_none_is_idle() {
         .filter(|right| !used.contains(*right))
         .collect();
     assert!(idle.is_empty(), "rights in config/rbac that nothing needs: {idle:#?}");
+}
+
+/// Reads the metrics as Prometheus does: with a token, which the operator has reviewed.
+fn scrape(bench: &Bench, address: &str) -> Result<(), String> {
+    let token = bench.kubectl(&["-n", SYSTEM, "create", "token", ACCOUNT]);
+    let answer = std::process::Command::new("curl")
+        .args(["--silent", "--insecure", "--write-out", "%{http_code}", "--header"])
+        .arg(format!("Authorization: Bearer {}", token.trim()))
+        .arg(format!("https://{address}/metrics"))
+        .output();
+    let answer = answer.map_err(|error| error.to_string())?.stdout;
+    // The operator's own account is no reader.
+    if answer.ends_with(b"403") { Ok(()) } else { Err(String::from_utf8_lossy(&answer).into()) }
 }
 
 /// Every kind of object of the chart comes, changes, is repaired, and goes; so does the native kind.
@@ -161,6 +195,26 @@ async fn everything_a_user_does(bench: &Bench) {
         number(d, "/spec/replicas") == Some(2)
     })
     .await;
+    // Trouble that comes again and again is one event with a count.
+    let taken = "taken-memcached";
+    bench.kubectl(&["create", "serviceaccount", taken]);
+    create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", "taken", json!({})).await;
+    eventually("a failure is counted", async || {
+        let events = bench.kubectl(&["get", "events", "--output=json"]);
+        let events: Value = serde_json::from_str(&events).map_err(|error| error.to_string())?;
+        let counted = |event: &Value| event["series"]["count"].as_i64() >= Some(2);
+        let items = events["items"].as_array();
+        if items.is_some_and(|items| items.iter().any(counted)) {
+            Ok(())
+        } else {
+            Err(events.to_string())
+        }
+    })
+    .await;
+    bench.kubectl(&["delete", "serviceaccount", taken]);
+    becomes(&memcacheds, "taken", "Deployed", deployed).await;
+    delete(&memcacheds, "taken").await;
+    vanishes(&memcacheds, "taken").await;
     // What keeps a pod from being ready is looked for at the pod, and among its events.
     let never = json!({ "podAnnotations": { "fake.catamaran.test/never-ready": "true" } });
     patch(&memcacheds, "full", json!({ "spec": never })).await;

@@ -26,13 +26,13 @@ pub struct MemcachedBackups;
 impl Reconciler for MemcachedBackups {
     type Object = MemcachedBackup;
 
-    fn watches(watches: &mut Watches) {
+    fn watches(&self, watches: &mut Watches) {
         watches.owns::<Deployment>().related::<Pod>("app.kubernetes.io/name=memcachedbackup");
     }
 
     async fn reconcile(&self, cx: &Cx<'_, MemcachedBackup>) -> Result<Action, Error> {
         cx.component("Deployment", cx.apply(deployment(cx, cx.annotations()))).await;
-        cx.status(|status| status.nodes = cx.related::<Pod>())?;
+        cx.status(|status| status.nodes = cx.related::<Pod>());
         cx.finish()
     }
 }

@@ -41,10 +41,15 @@ impl Bench {
     pub async fn on(cluster: LocalCluster, name: &str) -> Self {
         let namespace = cluster.namespace(name).await.unwrap();
         let bench = Self { namespace, tools: cluster.tools().unwrap(), cluster };
-        bench.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"]);
-        let crds = ["crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain"];
-        bench.kubectl(&["wait", "--for=condition=Established", crds[0], crds[1], "--timeout=30s"]);
+        bench.crds();
         bench
+    }
+
+    /// Puts the CRDs in place, and waits until they are served.
+    pub fn crds(&self) {
+        self.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"]);
+        let crds = ["crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain"];
+        self.kubectl(&["wait", "--for=condition=Established", crds[0], crds[1], "--timeout=30s"]);
     }
 
     /// Runs kubectl in the namespace; what it prints.

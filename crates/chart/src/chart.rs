@@ -26,13 +26,13 @@ pub struct Chart {
     /// Helm 3 never looks at them.
     pub more_values: Vec<Result<Map<String, Value>, String>>,
     /// values.yaml as it is, comments included; `None` if the chart has none.
-    pub values_text: Option<Vec<u8>>,
+    pub values_text: Option<Arc<[u8]>>,
     /// Everything under `templates/`, in name order.
     pub templates: Vec<File>,
     /// Everything else that templates see as `.Files`; `crds/` is among them.
     pub files: Vec<File>,
     /// `values.schema.json` as it is.
-    pub schema: Option<Vec<u8>>,
+    pub schema: Option<Arc<[u8]>>,
     /// The charts under `charts/`, in name order.
     pub dependencies: Vec<Chart>,
     /// Chart.lock or requirements.lock.

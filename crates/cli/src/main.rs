@@ -19,7 +19,7 @@ use actions::{
 };
 use anyhow::Result;
 use catamaran_operator::{Manager, Options};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use dependency::DependencyCommand;
 use lint::LintArgs;
 use show::ShowArgs;
@@ -120,31 +120,56 @@ async fn run(options: Options) -> ExitCode {
 
 /// What was asked for; ends the process where that is help, or nothing that can be done.
 fn parse() -> Cli {
-    let asked = command()
-        .try_get_matches_from(helm_operator::arguments())
+    let words = helm_operator::arguments();
+    let asked = command(words.get(1).and_then(|word| word.to_str()))
+        .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
-/// The commands that take helm's flags in helm's manner.
-const HELMS: [&str; 9] = [
-    "install",
-    "upgrade",
-    "rollback",
-    "uninstall",
-    "test",
-    "status",
-    "history",
-    "template",
-    "lint",
+/// The commands that take helm's flags in helm's manner, and what gives them their flags.
+const HELMS: [(&str, fn(clap::Command) -> clap::Command); 9] = [
+    ("install", InstallArgs::augment_args),
+    ("upgrade", UpgradeArgs::augment_args),
+    ("rollback", RollbackArgs::augment_args),
+    ("uninstall", UninstallArgs::augment_args),
+    ("test", TestArgs::augment_args),
+    ("status", StatusArgs::augment_args),
+    ("history", HistoryArgs::augment_args),
+    ("template", TemplateArgs::augment_args),
+    ("lint", LintArgs::augment_args),
 ];
 
-/// The whole command line.
-fn command() -> clap::Command {
+/// The command line: the whole of it, or, if `first` is one of helm's commands, that one alone.
+/// The flags of all commands take longer to set up than a small chart to render.
+fn command(first: Option<&str>) -> clap::Command {
     let manners = charts::flags::with_helms_manners;
+    if let Some((name, with_flags)) = HELMS.iter().find(|(name, _)| first == Some(name)) {
+        let catamaran = clap::Command::new("catamaran").version(env!("CARGO_PKG_VERSION"));
+        let alone = manners(with_flags(clap::Command::new(*name)));
+        return catamaran.propagate_version(true).subcommand(alone);
+    }
     let mut command = Cli::command();
-    for name in HELMS {
+    for (name, _) in HELMS {
         command = command.mut_subcommand(name, manners);
     }
     command.mut_subcommand("show", |show| show.mut_subcommands(manners))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_alone_is_as_it_is_among_the_others() {
+        for (name, _) in HELMS {
+            for more in ["--help", "-h", "--version", "--no-such-flag", "--namespace"] {
+                let said = |first| {
+                    let asked = command(first).try_get_matches_from(["catamaran", name, more]);
+                    asked.expect_err("no command does anything for these").to_string()
+                };
+                assert_eq!(said(Some(name)), said(None), "{name} {more}");
+            }
+        }
+    }
 }

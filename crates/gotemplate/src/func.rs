@@ -297,7 +297,7 @@ impl Ctx {
             return Ok(Ok(Arc::clone(parsed)));
         }
         self.meter.charge_steps(text.len() as u64 / PARSED_PER_STEP + 1)?;
-        match parse(&name.into(), text.as_bytes(), functions, self.meter.bytes_left()) {
+        match parse(&name.into(), text.clone(), functions, self.meter.bytes_left()) {
             Err(error) if error.kind().is_budget() => self.meter.exhausted(),
             Ok(parsed) => {
                 self.meter.charge_kept(parsed.size)?;

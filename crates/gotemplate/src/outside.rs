@@ -33,7 +33,7 @@ impl Argument {
     /// or `float64` where none does. `None` if Go has no such literal.
     pub fn number(text: &str) -> Option<Self> {
         let number = Number::parse(text.to_owned().into(), Kind::Number).ok()?;
-        Some(Self(Inner::Literal(Literal::Number(number))))
+        Some(Self(Inner::Literal(Literal::Number(Box::new(number)))))
     }
 
     /// A text as it is written in a template.

@@ -58,7 +58,7 @@ impl TemplateSet {
     /// Adds the template `name` and every template its text defines. A template of the same name
     /// is replaced, unless the new body holds nothing but white space and comments.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.parse_within(name, text, usize::MAX).map(|_| ())
+        self.parse_within(name, text.as_ref(), usize::MAX).map(|_| ())
     }
 
     /// As [`TemplateSet::parse`], into no more than `room` bytes of code; tells how many it took.
@@ -68,11 +68,11 @@ impl TemplateSet {
     pub fn parse_within(
         &mut self,
         name: &str,
-        text: impl AsRef<[u8]>,
+        text: impl Into<Str>,
         room: usize,
     ) -> Result<usize, Error> {
         let Parsed { main, defined, size } =
-            parse(&name.into(), text.as_ref(), &self.functions, room)?;
+            parse(&name.into(), text.into(), &self.functions, room)?;
         for template in defined.into_iter().chain([main]) {
             associate(&mut self.templates, template, |_| false);
         }

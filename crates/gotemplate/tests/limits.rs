@@ -83,9 +83,9 @@ fn what_is_forgotten_makes_room() {
 fn compiled_text_is_bounded() {
     let mut set = TemplateSet::new(Arc::new(support::functions()), MissingKey::Zero);
     let text = "\n".repeat(9) + &"{{.}}".repeat(100_000);
-    let error = set.parse_within("case", &text, 1 << 20).unwrap_err();
+    let error = set.parse_within("case", text.as_str(), 1 << 20).unwrap_err();
     assert_eq!((error.kind(), error.places()[0].line), (ErrorKind::Memory, 10));
-    assert!(set.parse_within("case", &text, 1 << 30).unwrap() > text.len());
+    assert!(set.parse_within("case", text.as_str(), 1 << 30).unwrap() > text.len());
     let many: Vec<String> = (0..2000).map(|n| format!("{{{{$v{n} := 1}}}}")).collect();
     let many = many.concat();
     assert!(set.parse("case", many).unwrap_err().to_string().contains("more than 1000 variables"));

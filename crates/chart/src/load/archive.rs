@@ -74,6 +74,7 @@ pub(super) fn read(
     let mut archive = tar::Archive::new(ShortNames::new(unpacked));
     let bad = |error: std::io::Error| LoadError::Archive(go_text(&error));
     let mut files = Vec::new();
+    let mut data = Vec::new();
     for entry in archive.entries().map_err(bad)? {
         let mut entry = entry.map_err(bad)?;
         let kind = entry.header().entry_type();
@@ -89,13 +90,13 @@ pub(super) fn read(
             continue;
         }
         // Links have no content of their own; they read as empty files, as in Helm.
-        let mut data = Vec::new();
+        data.clear();
         // A sparse file may be larger than it says.
         entry.by_ref().take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(bad)?;
         if data.len() as u64 > entry.size() {
             account.charge(&name, data.len() as u64)?;
         }
-        files.push(RawFile::new(name, data));
+        files.push(RawFile::new(name, &data));
     }
     if account.is_burst() {
         return Err(LoadError::Burst { limit: account.unpacked_limit() });

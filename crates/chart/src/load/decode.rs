@@ -43,19 +43,18 @@ fn read_within(data: &[u8], room: &mut usize) -> Result<Map<String, Value>, Stri
 
 /// Splits at lines that hold nothing but `---` and a comment, as Kubernetes'
 /// YAML reader does. A marker before any content belongs to what follows it.
-pub(crate) fn documents(text: &str) -> Vec<String> {
+pub(crate) fn documents(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
-    let mut current = String::new();
+    let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
-        if is_separator(line) && !current.is_empty() {
-            all.push(std::mem::take(&mut current));
-        } else {
-            current.push_str(line);
+        let end = at;
+        at += line.len();
+        if end > start && is_separator(line) {
+            all.extend(text.get(start..end));
+            start = at;
         }
     }
-    if !current.is_empty() {
-        all.push(current);
-    }
+    all.extend(text.get(start..).filter(|rest| !rest.is_empty()));
     all
 }
 

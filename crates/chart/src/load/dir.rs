@@ -12,8 +12,9 @@ use crate::LoadError;
 /// are followed, as in Helm.
 pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
     let ignore_file = root.join(".helmignore");
-    let rules = match read_file(&ignore_file, MAX_IGNORE_BYTES) {
-        Ok(bytes) => Rules::parse(&ignore_file, &String::from_utf8_lossy(&bytes))?,
+    let mut buffer = Vec::new();
+    let rules = match read_file(&ignore_file, MAX_IGNORE_BYTES, &mut buffer) {
+        Ok(()) => Rules::parse(&ignore_file, &String::from_utf8_lossy(&buffer))?,
         Err(LoadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             Rules::default()
         }
@@ -23,7 +24,8 @@ pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, L
     walk.folder(root, "", 0)?;
     // Only now: what is too much in all is known before any of it is read.
     let found = std::mem::take(&mut walk.found);
-    found.into_iter().map(|(path, name, size)| walk.read(&path, name, size)).collect()
+    let read = |(path, name, size): (PathBuf, _, _)| walk.read(&path, name, size, &mut buffer);
+    found.into_iter().map(read).collect()
 }
 
 /// The largest `.helmignore`: every line is held against every file.
@@ -31,22 +33,24 @@ const MAX_IGNORE_BYTES: u64 = 256 << 10;
 /// Bytes of patterns that are held against names, of all files together.
 const MAX_IGNORE_WORK: u64 = 250 << 20;
 
-/// A regular file; anything else could have no end.
-fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, LoadError> {
+/// Reads a regular file into a buffer that others have been read into before; anything else could
+/// have no end.
+fn read_file(path: &Path, limit: u64, data: &mut Vec<u8>) -> Result<(), LoadError> {
     let io = |source| LoadError::Io { path: path.to_owned(), source };
     let found = fs::metadata(path).map_err(io)?;
     if !found.is_file() {
         return Err(LoadError::Irregular(path.to_owned()));
     }
-    let mut data = Vec::new();
+    data.clear();
+    data.reserve(usize::try_from(found.len().min(limit)).unwrap_or(0) + 1);
     // Some files of the system are longer than they say.
     let file = fs::File::open(path).map_err(io)?;
-    file.take(limit + 1).read_to_end(&mut data).map_err(io)?;
+    file.take(limit + 1).read_to_end(data).map_err(io)?;
     if data.len() as u64 > limit {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(LoadError::FileTooLarge { name, limit });
     }
-    Ok(data)
+    Ok(())
 }
 
 struct Walk<'a> {
@@ -103,8 +107,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn read(&mut self, path: &Path, name: String, size: u64) -> Result<RawFile, LoadError> {
-        let data = read_file(path, MAX_FILE_BYTES)?;
+    fn read(
+        &mut self,
+        path: &Path,
+        name: String,
+        size: u64,
+        data: &mut Vec<u8>,
+    ) -> Result<RawFile, LoadError> {
+        read_file(path, MAX_FILE_BYTES, data)?;
         let beyond = (data.len() as u64).saturating_sub(size);
         if beyond > 0 {
             self.account.charge(&name, beyond)?;

@@ -4,13 +4,22 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadPattern;
 
-/// Whether the whole name matches. `*` and `?` never match a slash.
-pub(super) fn matches(pattern: &str, name: &str) -> Result<bool, BadPattern> {
-    let tokens = parse(pattern)?;
-    let name: Vec<char> = name.chars().collect();
-    Ok(run(&tokens, &name))
+/// A pattern, ready to be held against any number of names.
+#[derive(Debug)]
+pub(super) struct Glob(Vec<Token>);
+
+impl Glob {
+    pub(super) fn parse(pattern: &str) -> Result<Self, BadPattern> {
+        parse(pattern).map(Self)
+    }
+
+    /// Whether the whole name matches. `*` and `?` never match a slash.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        run(&self.0, name)
+    }
 }
 
+#[derive(Debug)]
 enum Token {
     Star,
     Any,
@@ -56,34 +65,33 @@ fn class_char(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<ch
 
 /// Greedy with one point to come back to: the last star. Since a star stops at
 /// slashes, coming back never needs an earlier one.
-fn run(tokens: &[Token], name: &[char]) -> bool {
-    let (mut t, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
+fn run(mut tokens: &[Token], mut name: &str) -> bool {
+    // What comes behind the star, and the name from where the star ends.
+    let mut star: Option<(&[Token], &str)> = None;
     loop {
-        let step = match (tokens.get(t), name.get(n)) {
+        match (tokens.split_first(), split_first(name)) {
             (None, None) => return true,
-            (Some(Token::Star), _) => {
-                star = Some((t, n));
-                t += 1;
-                continue;
+            (Some((Token::Star, behind)), _) => {
+                star = Some((behind, name));
+                tokens = behind;
             }
-            (Some(token), Some(&c)) => accepts(token, c),
-            _ => false,
-        };
-        if step {
-            t += 1;
-            n += 1;
-            continue;
-        }
-        match star {
-            Some((at, from)) if name.get(from).is_some_and(|&c| c != '/') => {
-                star = Some((at, from + 1));
-                t = at + 1;
-                n = from + 1;
+            (Some((token, others)), Some((c, rest))) if accepts(token, c) => {
+                (tokens, name) = (others, rest);
             }
-            _ => return false,
+            _ => match star.and_then(|(behind, from)| Some((behind, split_first(from)?))) {
+                Some((behind, (c, rest))) if c != '/' => {
+                    star = Some((behind, rest));
+                    (tokens, name) = (behind, rest);
+                }
+                _ => return false,
+            },
         }
     }
+}
+
+fn split_first(name: &str) -> Option<(char, &str)> {
+    let mut chars = name.chars();
+    chars.next().map(|first| (first, chars.as_str()))
 }
 
 fn accepts(token: &Token, c: char) -> bool {
@@ -124,10 +132,11 @@ mod tests {
             ("templates/.?*", "templates/x.yaml", false),
         ];
         for (pattern, name, expected) in cases {
-            assert_eq!(matches(pattern, name), Ok(expected), "{pattern} {name}");
+            let glob = Glob::parse(pattern).unwrap();
+            assert_eq!(glob.matches(name), expected, "{pattern} {name}");
         }
         for bad in ["[]a]", "[-]", "[x-]", "[", "[^", "a[", "\\"] {
-            assert_eq!(matches(bad, "a"), Err(BadPattern), "{bad}");
+            assert_eq!(Glob::parse(bad).unwrap_err(), BadPattern, "{bad}");
         }
     }
 }

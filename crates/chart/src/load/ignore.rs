@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::glob;
+use super::glob::Glob;
 use crate::LoadError;
+use crate::manifest::base_name;
 
 /// The rules of one `.helmignore` and the default one.
 #[derive(Debug, Default)]
@@ -13,7 +14,10 @@ pub(super) struct Rules {
 
 #[derive(Debug)]
 struct Rule {
-    glob: String,
+    /// `None` matches nothing: what is no pattern any more without its last slash.
+    glob: Option<Glob>,
+    /// Bytes of the pattern.
+    size: usize,
     /// `!`: ignores everything that does *not* match. Helm's quirk.
     negated: bool,
     /// Trailing slash: means folders alone.
@@ -39,13 +43,15 @@ impl Rules {
 
     /// The rule Helm adds to every chart: hidden files of `templates/`.
     pub(super) fn with_defaults(mut self) -> Self {
-        self.rules.push(Rule {
-            glob: "templates/.?*".to_owned(),
-            negated: false,
-            folder: false,
-            base: false,
-        });
+        self.push("templates/.?*", false, false);
         self
+    }
+
+    fn push(&mut self, pattern: &str, negated: bool, folder: bool) {
+        let base = !pattern.contains('/');
+        let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
+        let (glob, size) = (Glob::parse(pattern).ok(), pattern.len());
+        self.rules.push(Rule { glob, size, negated, folder, base });
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
@@ -56,21 +62,16 @@ impl Rules {
         if line.contains("**") {
             return Err("double-star (**) syntax is not supported");
         }
-        glob::matches(line, "abc").map_err(|_| "syntax error in pattern")?;
+        Glob::parse(line).map_err(|_| "syntax error in pattern")?;
         let (negated, rest) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let (folder, rest) = rest.strip_suffix('/').map_or((false, rest), |rest| (true, rest));
-        self.rules.push(Rule {
-            glob: rest.strip_prefix('/').unwrap_or(rest).to_owned(),
-            negated,
-            folder,
-            base: !rest.contains('/'),
-        });
+        self.push(rest, negated, folder);
         Ok(())
     }
 
     /// Bytes of all patterns.
     pub(super) fn size(&self) -> u64 {
-        self.rules.iter().map(|rule| rule.glob.len() as u64 + 8).sum()
+        self.rules.iter().map(|rule| rule.size as u64 + 8).sum()
     }
 
     /// Whether a file or folder is left out. The first rule that decides, decides.
@@ -88,8 +89,8 @@ impl Rules {
 
 impl Rule {
     fn matches(&self, name: &str) -> bool {
-        let base = name.rsplit('/').next().unwrap_or(name);
-        glob::matches(&self.glob, if self.base { base } else { name }).unwrap_or(false)
+        let name = if self.base { base_name(name) } else { name };
+        self.glob.as_ref().is_some_and(|glob| glob.matches(name))
     }
 }
 

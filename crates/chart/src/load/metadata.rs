@@ -47,10 +47,9 @@ impl Metadata {
     }
 }
 
-/// The apiVersion of a chart's files, if its Chart.yaml can be read so far.
-pub(super) fn peek_api_version(files: &[RawFile]) -> Option<String> {
-    let file = files.iter().find(|file| file.name == "Chart.yaml")?;
-    let value = gojson::parse(&file.data, Numbers::Exact).ok()?;
+/// The apiVersion of a chart, if its Chart.yaml can be read so far.
+pub(super) fn peek_api_version(chart_yaml: Option<RawFile>) -> Option<String> {
+    let value = gojson::parse(&chart_yaml?.data, Numbers::Exact).ok()?;
     let object = gojson::object(value, "loader.chartBase").ok()?;
     let version = Fields::new(&object, "chartBase", "").text("apiVersion").ok()?;
     Some(version.unwrap_or_default())

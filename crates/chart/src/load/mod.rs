@@ -11,6 +11,7 @@ mod unpacked;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
@@ -90,18 +91,16 @@ impl Account {
 }
 
 /// A file that has not found its place in a chart yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RawFile {
     name: String,
-    data: Vec<u8>,
+    data: Arc<[u8]>,
 }
 
 impl RawFile {
-    fn new(name: String, mut data: Vec<u8>) -> Self {
-        if data.starts_with(b"\xef\xbb\xbf") {
-            data.drain(..3);
-        }
-        Self { name, data }
+    fn new(name: String, data: &[u8]) -> Self {
+        let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
+        Self { name, data: data.into() }
     }
 }
 
@@ -162,7 +161,7 @@ impl Chart {
         let mut account = Account::new();
         let files = files.into_iter().map(|(name, data)| {
             account.charge(&name, data.len() as u64)?;
-            Ok(RawFile::new(name, data))
+            Ok(RawFile::new(name, &data))
         });
         let files = files.collect::<Result<Vec<_>, LoadError>>()?;
         top(files, &mut account)
@@ -205,8 +204,8 @@ pub fn archive_files(bytes: &[u8]) -> Result<Vec<File>, LoadError> {
 /// The chart that is loaded, as opposed to those inside it: Helm 4 refuses an apiVersion that it
 /// does not know before it looks at anything else, Helm 3 and subcharts take any.
 fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
-    let api_version = metadata::peek_api_version(&files);
-    assemble(files, account, 0).map_err(|error| match api_version {
+    let chart_yaml = files.iter().find(|file| file.name == "Chart.yaml").cloned();
+    assemble(files, account, 0).map_err(|error| match metadata::peek_api_version(chart_yaml) {
         Some(version) if !matches!(version.as_str(), "" | "v1" | "v2") => {
             LoadError::ApiVersion { version, otherwise: Box::new(error) }
         }
@@ -216,7 +215,7 @@ fn top(files: Vec<RawFile>, account: &mut Account) -> Result<Chart, LoadError> {
 
 /// Go's `filepath.Match`; false for a pattern that is none.
 pub(crate) fn glob_matches(pattern: &str, name: &str) -> bool {
-    glob::matches(pattern, name).unwrap_or(false)
+    glob::Glob::parse(pattern).is_ok_and(|glob| glob.matches(name))
 }
 
 /// Puts each file in its place, as Helm's `LoadFiles` does.
@@ -281,7 +280,7 @@ fn is_provenance(name: &str) -> bool {
 
 impl From<RawFile> for File {
     fn from(file: RawFile) -> Self {
-        Self { name: file.name, data: file.data.into() }
+        Self { name: file.name, data: file.data }
     }
 }
 

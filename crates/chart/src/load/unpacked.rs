@@ -20,7 +20,7 @@ impl Unpacked {
 
     /// A file's bytes.
     pub(crate) fn file(&self, name: &str) -> Option<&[u8]> {
-        self.0.iter().rfind(|file| file.name == name).map(|file| file.data.as_slice())
+        self.0.iter().rfind(|file| file.name == name).map(|file| &*file.data)
     }
 
     /// Whether there is such a folder.
@@ -42,8 +42,7 @@ impl Unpacked {
             let folders = name.match_indices('/').filter_map(|(end, _)| name.get(..end));
             rules.ignores(name, false) || folders.into_iter().any(|name| rules.ignores(name, true))
         };
-        let kept = self.0.iter().filter(|file| !ignored(&file.name));
-        let files = kept.map(|file| RawFile { name: file.name.clone(), data: file.data.clone() });
-        assemble(files.collect(), &mut Account::new(), 0)
+        let kept = self.0.iter().filter(|file| !ignored(&file.name)).cloned();
+        assemble(kept.collect(), &mut Account::new(), 0)
     }
 }

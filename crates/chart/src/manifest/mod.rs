@@ -162,7 +162,8 @@ impl Rendered {
         if let Some(text) = &self.post_rendered {
             return text.clone();
         }
-        let mut text = String::new();
+        let sizes = self.manifests.iter().map(|m| m.source.len() + m.content.len() + MARKS);
+        let mut text = String::with_capacity(sizes.sum());
         for manifest in &self.manifests {
             push_document(&mut text, &manifest.source, &manifest.content);
         }
@@ -192,6 +193,9 @@ pub(crate) fn base_name(path: &str) -> &str {
 pub fn path_matches(pattern: &str, path: &str) -> bool {
     crate::load::glob_matches(pattern, path)
 }
+
+/// Bytes that come with a document: its start, `# Source: `, two ends of lines.
+const MARKS: usize = 16;
 
 fn push_document(text: &mut String, source: &str, content: &str) {
     for part in ["---\n# Source: ", source, "\n", content, "\n"] {

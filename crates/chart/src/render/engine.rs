@@ -40,7 +40,7 @@ impl Templates {
                 }
                 handlebars.add(&input, &functions)?;
             } else {
-                let parsed = go.parse_within(&source.name, source.text, room);
+                let parsed = go.parse_within(&source.name, Arc::clone(source.text), room);
                 let parsed =
                     parsed.map_err(|error| errors::parse(&source.name, source.text, &error));
                 room -= parsed?.min(room);
@@ -141,7 +141,7 @@ struct Source<'c> {
     name: String,
     /// Slashes in the name.
     depth: usize,
-    text: &'c [u8],
+    text: &'c Arc<[u8]>,
     /// The chart's data, `.`.
     data: usize,
     /// Where the chart is, `parent/charts/sub`, and its own name.
@@ -412,7 +412,7 @@ fn trace(
     collected: &Collected<'_>,
 ) -> Trace {
     let text_of = |file: &str| {
-        collected.sources.iter().find(|source| source.name == file).map(|source| source.text)
+        collected.sources.iter().find(|source| source.name == file).map(|source| &**source.text)
     };
     let mut trace = Trace::of(error, text_of);
     // `parent/charts/sub` has its values under `sub` in the parent's.

@@ -1,6 +1,8 @@
 //! The defaults of a chart and of those in it, ready to be put on any number of heaps.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_gotemplate::{Heap, Map, Str, Value};
 
@@ -9,7 +11,16 @@ use crate::Chart;
 
 /// The first document of each chart's values.yaml, by where the chart lies: it must not move.
 #[derive(Debug, Default)]
-pub(crate) struct Defaults(HashMap<usize, Table>);
+pub(crate) struct Defaults(HashMap<usize, OfChart>);
+
+/// Those of one chart. They are kept from the second time on: a process that renders once would put
+/// them together for nobody.
+#[derive(Debug, Default)]
+struct OfChart {
+    asked: AtomicBool,
+    /// `None`: they cannot be read.
+    kept: OnceLock<Option<Table>>,
+}
 
 /// Keys and texts are shared by all heaps.
 type Table = BTreeMap<Str, Kept>;
@@ -29,20 +40,31 @@ impl Defaults {
     }
 
     fn add(&mut self, chart: &Chart) {
-        let mut heap = Heap::new();
-        // What cannot be read is told when it is asked for.
-        if let Ok(table) = tables::load(&mut heap, &chart.values) {
-            self.0.insert(address(chart), keep_table(&heap, table));
-        }
+        self.0.insert(address(chart), OfChart::default());
         chart.dependencies.iter().for_each(|child| self.add(child));
     }
 
     /// Puts a chart's defaults on a heap.
     pub(super) fn load(&self, heap: &mut Heap, chart: &Chart) -> Result<Map, String> {
-        match self.0.get(&address(chart)) {
+        match self.0.get(&address(chart)).and_then(|own| own.again(chart)) {
             Some(table) => Ok(put_table(heap, table)),
             None => tables::load(heap, &chart.values),
         }
+    }
+}
+
+impl OfChart {
+    /// The table, unless it is asked for the first time.
+    fn again(&self, chart: &Chart) -> Option<&Table> {
+        if !self.asked.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let keep = || {
+            let mut heap = Heap::new();
+            let table = tables::load(&mut heap, &chart.values).ok()?;
+            Some(keep_table(&heap, table))
+        };
+        self.kept.get_or_init(keep).as_ref()
     }
 }
 

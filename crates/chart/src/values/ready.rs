@@ -1,6 +1,8 @@
 //! Values that are prepared once for all renderings with the same: whoever renders a chart again
 //! mostly has the same values as before.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catamaran_gotemplate::{Heap, Map as Table};
@@ -12,6 +14,8 @@ use crate::{Chart, Dependency, Profile, RenderError};
 /// So many sets of values are kept, and so many bytes of tables and lists.
 const MAX_KEPT: usize = 8;
 const MAX_BYTES: usize = 4 << 20;
+/// So many sets of values are known to have been asked for before; more, and all are forgotten.
+const MAX_ASKED: usize = 4096;
 
 /// What is wanted of the values of a rendering.
 pub(crate) struct Wanted<'i> {
@@ -22,9 +26,19 @@ pub(crate) struct Wanted<'i> {
     pub(crate) room: usize,
 }
 
-/// Prepared and validated values of a chart, the last used first.
+/// Prepared and validated values of a chart. They are kept from the second time on that they are
+/// asked for: a process that renders once would copy them for nobody.
 #[derive(Debug, Default)]
-pub(crate) struct ReadyValues(Mutex<Vec<Arc<Ready>>>);
+pub(crate) struct ReadyValues(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The last used first.
+    ready: Vec<Arc<Ready>>,
+    /// Hashes of what was asked for.
+    asked: HashSet<u64>,
+    hashing: RandomState,
+}
 
 #[derive(Debug)]
 struct Ready {
@@ -69,7 +83,7 @@ impl ReadyValues {
         let (heap, values) = heap.only(prepared.values);
         prepared.values = values;
         validate(&heap, schemas, &prepared, profile)?;
-        if heap.allocated() <= MAX_BYTES {
+        if heap.allocated() <= MAX_BYTES && self.asked_before(wanted) {
             self.keep(Ready {
                 given: wanted.given.clone(),
                 profile,
@@ -84,7 +98,7 @@ impl ReadyValues {
     }
 
     fn find(&self, wanted: &Wanted<'_>) -> Option<Arc<Ready>> {
-        let mut all = self.lock();
+        let all = &mut self.lock().ready;
         let at = all.iter().position(|ready| {
             (ready.profile, ready.room) == (wanted.profile, wanted.room)
                 && same_tables(&ready.given, wanted.given)
@@ -94,7 +108,7 @@ impl ReadyValues {
     }
 
     fn keep(&self, ready: Ready) {
-        let mut all = self.lock();
+        let all = &mut self.lock().ready;
         all.insert(0, Arc::new(ready));
         let mut bytes = 0;
         let fits = |ready: &&Arc<Ready>| {
@@ -105,7 +119,16 @@ impl ReadyValues {
         all.truncate(count);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Ready>>> {
+    fn asked_before(&self, wanted: &Wanted<'_>) -> bool {
+        let kept = &mut *self.lock();
+        let hash = kept.hashing.hash_one((wanted.given, wanted.profile, wanted.room));
+        if kept.asked.len() >= MAX_ASKED {
+            kept.asked.clear();
+        }
+        !kept.asked.insert(hash)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         // Nothing can be half done under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -165,6 +165,7 @@ impl<'a> Deployment<'a> {
         let wait = args.jobs.wait.what(args.failure.takes_back(), args.jobs.wait_for_jobs);
         Ways {
             description: args.description.clone().filter(|text| !text.is_empty()),
+            full_record: args.full_record,
             no_hooks: args.no_hooks,
             crds: args.definitions(),
             method: self.method(),

@@ -219,6 +219,9 @@ pub(crate) struct ChartArgs {
     /// Labels of the release's record: key=value,...; an upgrade takes one away by key=null
     #[arg(short, long, value_delimiter = ',', value_name = "LABELS", help_heading = "Release")]
     pub labels: Vec<String>,
+    /// Keep the whole chart in the record, as helm does, and not only what is needed of it
+    #[arg(long, help_heading = "Release")]
+    pub full_record: bool,
     /// Run no hooks
     #[arg(long, help_heading = "Release")]
     pub no_hooks: bool,

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ShowArgs) -> ExitCode {
 
 /// Like helm: without a word on what to show, that is no mistake.
 fn help() -> ExitCode {
-    let mut command = crate::command();
+    let mut command = crate::command(None);
     command.build();
     let help = command.find_subcommand_mut("show").map(|show| show.render_long_help().to_string());
     match io::stdout().write_all(help.unwrap_or_default().as_bytes()) {
@@ -163,7 +163,7 @@ fn values(part: Part, chart: &Chart, jsonpath: Option<&str>, text: &mut Vec<u8>)
         text.extend(b"---\n");
     }
     let Some(path) = jsonpath else {
-        text.extend(file);
+        text.extend_from_slice(file);
         text.push(b'\n');
         return Ok(());
     };
@@ -183,7 +183,7 @@ fn readme(part: Part, chart: &Chart, text: &mut Vec<u8>) {
     if part == Part::All {
         text.extend(b"---\n");
     }
-    text.extend(file.data.iter());
+    text.extend_from_slice(&file.data);
     text.push(b'\n');
 }
 
@@ -196,7 +196,7 @@ fn crds(part: Part, chart: &Chart, profile: Profile, text: &mut Vec<u8>) {
         if parted && !crd.data.starts_with(b"---") {
             text.extend(b"---\n");
         }
-        text.extend(crd.data.iter());
+        text.extend_from_slice(&crd.data);
         text.push(b'\n');
     }
 }

@@ -34,14 +34,19 @@ pub(super) fn print(
 }
 
 fn manifest(args: &TemplateArgs, rendered: &Rendered) -> String {
-    let mut text = String::new();
+    let mut text = rendered.manifest_text();
     if args.include_crds {
+        let mut crds = String::new();
         for crd in &rendered.crds {
-            push(&mut text, &crd.source, &String::from_utf8_lossy(&crd.data));
+            push(&mut crds, &crd.source, &String::from_utf8_lossy(&crd.data));
         }
+        text.insert_str(0, &crds);
     }
-    text.push_str(&rendered.manifest_text());
-    format!("{}\n", text.trim())
+    // Trimmed where it is: it may be large.
+    text.truncate(text.trim_end().len());
+    text.drain(..text.len() - text.trim_start().len());
+    text.push('\n');
+    text
 }
 
 fn hooks<'r>(args: &TemplateArgs, rendered: &'r Rendered) -> impl Iterator<Item = &'r Hook> {

@@ -1,6 +1,6 @@
 //! Two hands on one release, in turns: ours and a helm's.
 
-use crate::support::{CONFIG_MAP, Charts, DEPLOYMENT, Hand, Place, TEST};
+use crate::support::{Charts, DEPLOYMENT, Hand, Place, TEST};
 
 /// Who acts first, who second. Two helms are none of our business.
 const PAIRS: [(Hand, Hand); 5] = [
@@ -10,6 +10,18 @@ const PAIRS: [(Hand, Hand); 5] = [
     (Hand::Helm4, Hand::Ours),
     (Hand::Helm3, Hand::Ours),
 ];
+
+const CONFIG_MAP: (&str, &str) = (
+    "map.yaml",
+    "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}-map}
+data:
+  greeting: {{ .Values.greeting | quote }}
+  {{ with .Values.more }}more: {{ . | quote }}{{ end }}
+",
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_hand_goes_on_where_another_left() {
@@ -76,6 +88,53 @@ fn take_turns(place: &Place, first: Hand, second: Hand) {
     place.say(second, "uninstall a");
     assert_eq!(fields(place), (String::new(), -1), "{who}");
     assert_eq!(place.revisions("a"), "Error: release: not found\n", "{who}");
+    take_over(place, first, second, &who);
+    change_methods(place, first, second, &who);
+}
+
+/// What a person has made becomes one hand's, and goes on as the other's.
+fn take_over(place: &Place, first: Hand, second: Hand, who: &str) {
+    place.kubectl("create configmap a-map --from-literal=greeting=mine --from-literal=kept=k");
+    place.say(
+        first,
+        &stubborn(first, "install a demo --take-ownership --set greeting=one,replicas=1"),
+    );
+    assert_eq!(fields(place), ("one".to_owned(), 1), "{who}");
+    place.kubectl("scale deployment/a-web --replicas=7");
+    place.say(second, &stubborn(second, "upgrade a demo --set greeting=two,replicas=2"));
+    assert_eq!(fields(place), ("two".to_owned(), 2), "{who}");
+    assert_eq!(place.live("configmap/a-map")["data"]["kept"], "k", "{who}");
+    place.say(first, "uninstall a");
+    assert_eq!(fields(place), (String::new(), -1), "{who}");
+}
+
+/// Who merges changes from revision to revision; what the chart drops goes whoever has set it.
+fn change_methods(place: &Place, first: Hand, second: Hand, who: &str) {
+    let by = |hand: Hand, method: &str| match hand {
+        Hand::Helm3 => String::new(),
+        Hand::Helm4 if method == "true" => "--server-side=true --force-conflicts".to_owned(),
+        Hand::Helm4 | Hand::Ours => format!("--server-side={method}"),
+    };
+    place.say(first, &format!("install a demo --set greeting=one,more=1 {}", by(first, "false")));
+    for (number, (hand, method)) in
+        [(second, "true"), (first, "false"), (second, "false"), (first, "true")]
+            .into_iter()
+            .enumerate()
+    {
+        place.kubectl("scale deployment/a-web --replicas=7");
+        let more = number % 2; // dropped, and there again
+        let flags = by(hand, method);
+        place.say(
+            hand,
+            &format!("upgrade a demo --set greeting=g{number},replicas=2,more={more} {flags}"),
+        );
+        let about = format!("{who}: {hand:?} {flags}");
+        assert_eq!(fields(place), (format!("g{number}"), 2), "{about}");
+        let data = place.live("configmap/a-map")["data"].clone();
+        assert_eq!(data.get("more").is_some(), more == 1, "{about}: {data}");
+    }
+    place.say(second, "uninstall a");
+    assert_eq!(fields(place), (String::new(), -1), "{who}");
 }
 
 /// The same, over the fields of others where the hand would give way to them.

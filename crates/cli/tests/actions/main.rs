@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)] // all of it is tests
 
+mod canary;
 mod chains;
 mod definitions;
 mod hands;

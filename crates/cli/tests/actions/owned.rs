@@ -18,17 +18,18 @@ const MORE: (&str, &str) = (
 );
 
 /// `catamaran run`, killed at the end.
-struct Operator(Child);
+pub struct Operator(Child);
 
 impl Operator {
-    fn start(cluster: &LocalCluster, namespace: &str, watches: &Path) -> Self {
+    pub fn start(cluster: &LocalCluster, namespace: &str, watches: &Path, log: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catamaran"));
         command
             .args(["run", "--health-probe-bind-address", "0", "--watches-file"])
             .arg(watches)
             .env("KUBECONFIG", cluster.kubeconfig())
             .env("WATCH_NAMESPACE", namespace)
-            .stderr(Stdio::null());
+            .env("RUST_LOG", "trace")
+            .stderr(log);
         Self(command.spawn().unwrap())
     }
 }
@@ -40,7 +41,7 @@ impl Drop for Operator {
     }
 }
 
-fn until(what: &str, done: impl Fn() -> bool) {
+pub fn until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}");
@@ -48,7 +49,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-fn definition(group: &str) -> String {
+pub fn definition(group: &str) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -86,8 +87,8 @@ async fn what_is_done_by_hand_leaves_the_owner_on_every_object() {
         place.kubectl(&format!("apply -f {folder}/definition.yaml"));
         place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
         place.kubectl(&format!("apply -f {folder}/owner.yaml"));
-        let start =
-            || Operator::start(&cluster, &place.namespace, &charts.path().join("watches.yaml"));
+        let watches = charts.path().join("watches.yaml");
+        let start = || Operator::start(&cluster, &place.namespace, &watches, Stdio::null());
         let greeting = || place.live("configmap/a-map")["data"]["greeting"].clone();
         let operator = start();
         until("the operator installed it", || place.revisions("a") == "1 deployed");
@@ -132,6 +133,81 @@ async fn what_is_done_by_hand_leaves_the_owner_on_every_object() {
         assert_eq!(place.revisions("a"), "Error: release: not found\n");
         drop(operator);
         place.kubectl(&format!("delete crd/owners.{group}"));
+    });
+    done.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_replaces_definitions_only_if_its_watch_says_so() {
+    let cluster = catamaran_localcluster::shared().await.unwrap();
+    let namespace = cluster.namespace("owned").await.unwrap();
+    let charts = Charts::new(&[CONFIG_MAP]);
+    let place = Place::new(&cluster, namespace.name(), charts.path());
+    let group = format!("{}.test", namespace.name());
+    charts.write("definition.yaml", &definition(&group));
+    charts.write(
+        "owner.yaml",
+        &format!("apiVersion: {group}/v1\nkind: Owner\nmetadata: {{name: a}}\nspec: {{greeting: \"0\"}}\n"),
+    );
+    let done = tokio::task::spawn_blocking(move || {
+        let folder = charts.path().display().to_string();
+        place.kubectl(&format!("apply -f {folder}/definition.yaml"));
+        place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
+        place.kubectl(&format!("apply -f {folder}/owner.yaml"));
+        let things = format!("things.{group}");
+        let text = || {
+            let live = place.live(&format!("crd/{things}"));
+            live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"].clone()
+        };
+        for (number, policy, expected) in [
+            (1, "skip", Value::Null),
+            (2, "create", "2".into()),
+            (3, "create", "2".into()),
+            (4, "create-replace", "4".into()),
+        ] {
+            let brought =
+                definition(&group).replace("owner", "thing").replace("Owner", "Thing").replace(
+                    "{type: object, ",
+                    &format!("{{type: object, description: \"{number}\", "),
+                );
+            charts.write("demo/crds/things.yaml", &brought);
+            charts.write(
+                "watches.yaml",
+                &format!(
+                    "- {{group: {group}, version: v1, kind: Owner, chart: {folder}/demo, crds: {policy}, record: full}}\n"
+                ),
+            );
+            let operator = Operator::start(
+                &cluster,
+                &place.namespace,
+                &charts.path().join("watches.yaml"),
+                Stdio::null(),
+            );
+            place.kubectl(&format!(
+                "patch owners.{group}/a --type=merge -p {{\"spec\":{{\"greeting\":\"{number}\"}}}}"
+            ));
+            until("the operator has done it", || {
+                place.live("configmap/a-map")["data"]["greeting"] == number.to_string()
+            });
+            until("the definition is as is asked for", || text() == expected);
+            drop(operator);
+        }
+        let line = "get secrets -l owner=helm,status=deployed -o json";
+        let deployed: Value = serde_json::from_str(&place.kubectl(line)).unwrap();
+        let record = crate::records::decoded(&deployed["items"][0], &place, false);
+        assert_eq!(
+            record["chart"]["templates"][0]["name"], "templates/NOTES.txt",
+            "all of the chart"
+        );
+        let operator = Operator::start(
+            &cluster,
+            &place.namespace,
+            &charts.path().join("watches.yaml"),
+            Stdio::null(),
+        );
+        place.kubectl(&format!("delete owners.{group}/a --timeout=30s"));
+        drop(operator);
+        place.kubectl(&format!("delete crd/owners.{group} crd/{things}"));
     });
     done.await.unwrap();
 }

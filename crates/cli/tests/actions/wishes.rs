@@ -460,3 +460,30 @@ async fn notes_of_subcharts_are_shown_only_if_that_is_said() {
     });
     done.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_strategy_is_no_conflict() {
+    let strategies = DEPLOYMENT.1.replace(
+        "spec:\n  replicas",
+        "spec:\n  {{ with .Values.strategy }}strategy: {type: {{ . }}}{{ end }}\n  replicas",
+    );
+    let (_cluster, _namespace, _charts, place) =
+        place("strategies", &[("web.yaml", &strategies)]).await;
+    let done = tokio::task::spawn_blocking(move || {
+        place.say(Hand::Ours, "install a demo");
+        for (strategy, rolling) in
+            [("Recreate", false), ("RollingUpdate", true), ("Recreate", false)]
+        {
+            place.say(Hand::Ours, &format!("upgrade a demo --set strategy={strategy}"));
+            let live = place.live("deployment/a-web")["spec"]["strategy"].clone();
+            assert_eq!(
+                (&live["type"], live.get("rollingUpdate").is_some()),
+                (&json!(strategy), rolling)
+            );
+        }
+        // And no hindrance to a helm.
+        place.say(Hand::Helm4, "upgrade a demo --set strategy=Recreate,replicas=2");
+        place.say(Hand::Ours, "uninstall a");
+    });
+    done.await.unwrap();
+}

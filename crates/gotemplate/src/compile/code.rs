@@ -10,10 +10,12 @@ use crate::func::{Func, Functions};
 use crate::parse::ast::{Literal, NodeId};
 use crate::value::{Str, Type, Value};
 
-/// Where in the code.
-pub(crate) type Label = usize;
+/// Where in the code. Small, as all that is in an instruction: there are very many.
+pub(crate) type Label = u32;
 /// Which variable of a frame.
-pub(crate) type Slot = usize;
+pub(crate) type Slot = u32;
+/// How many arguments are written.
+pub(crate) type Count = u32;
 
 /// "Leave the current node as it is."
 pub(crate) const KEEP: NodeId = NodeId::MAX;
@@ -36,19 +38,19 @@ pub(crate) enum Op {
     /// shows `owner`.
     Field { name: Str, owner: NodeId },
     /// Pops a receiver; if it is nothing, so is the result. Else prepares a method call.
-    Method { name: Str, args: usize, has_final: bool, skip: Label },
+    Method { name: Str, args: Count, has_final: bool, skip: Label },
     /// A literal or nil as an argument of the prepared method.
     MethodLiteral { index: usize, literal: Option<Box<Literal<'static>>> },
     /// Checks the top against a parameter of the prepared method.
     MethodCheck(usize),
     /// Calls the prepared method.
-    MethodCall { name: Str, args: usize, has_final: bool, owner: NodeId },
+    MethodCall { name: Str, args: Count, has_final: bool, owner: NodeId },
     /// Checks the top against a parameter's type.
     Check(Type),
     /// Calls a function on the topmost arguments.
-    Call { func: Arc<Func>, args: usize, has_final: bool, cmd: NodeId },
+    Call { func: Arc<Func>, args: Count, has_final: bool, cmd: NodeId },
     /// The builtin `call`; the name is the callee's source.
-    CallValue { name: Box<str>, args: usize, has_final: bool, cmd: NodeId },
+    CallValue { name: Box<str>, args: Count, has_final: bool, cmd: NodeId },
     /// The top is no `interface {}` any more: the end of a pipeline's command.
     Concrete,
     /// Jumps, keeping the top, if its truth is as given; else drops it.
@@ -120,7 +122,7 @@ pub(crate) struct Template {
 pub(crate) struct Source {
     /// The name under which it was parsed.
     pub name: Str,
-    pub text: Vec<u8>,
+    pub text: Str,
     /// Those it was parsed with.
     pub functions: Arc<Functions>,
     /// Only errors need it: it is found out by parsing once more, when the first one is made.
@@ -134,7 +136,7 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    pub fn new(name: Str, text: Vec<u8>, functions: Arc<Functions>) -> Self {
+    pub fn new(name: Str, text: Str, functions: Arc<Functions>) -> Self {
         Self { name, text, functions, shows: OnceLock::new() }
     }
 
@@ -152,7 +154,7 @@ impl Template {
     /// Where a node stands, for an error.
     pub fn place(&self, node: NodeId) -> Place {
         let pos = self.nodes.get(node as usize).copied().unwrap_or_default();
-        let before = self.source.text.get(..pos as usize).unwrap_or_default();
+        let before = self.source.text.as_bytes().get(..pos as usize).unwrap_or_default();
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         Place {
             file: self.source.name.to_string(),

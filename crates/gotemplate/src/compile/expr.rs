@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::show::show;
-use super::{Builder, KEEP, Op};
+use super::{Builder, KEEP, Op, index};
 use crate::func::{Body, Func};
 use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe, names, variable};
 use crate::value::{Type, Value};
@@ -105,7 +105,7 @@ impl<'t> Builder<'t> {
         &mut self,
         chain: &Expr<'t>,
         base: &Expr<'t>,
-        names: &str,
+        names: &'t str,
         call: &Call<'_, 't>,
     ) {
         if matches!(base.kind, ExprKind::Nil) {
@@ -118,18 +118,19 @@ impl<'t> Builder<'t> {
     }
 
     /// Fields of the top; the last one may be a method with arguments.
-    fn chain(&mut self, chain: &str, node: NodeId, owner: NodeId, call: &Call<'_, 't>) {
+    fn chain(&mut self, chain: &'t str, node: NodeId, owner: NodeId, call: &Call<'_, 't>) {
         let Some((fields, last)) = chain.rsplit_once('.') else { return };
         for name in names(fields) {
-            self.emit(Op::Field { name: name.into(), owner }, node);
+            let name = self.name(name);
+            self.emit(Op::Field { name, owner }, node);
         }
+        let name = self.name(last);
         if call.args.is_empty() && !call.has_final {
-            self.emit(Op::Field { name: last.into(), owner }, node);
+            self.emit(Op::Field { name, owner }, node);
             return;
         }
-        let (args, has_final) = (call.args.len(), call.has_final);
+        let (args, has_final) = (index(call.args.len()), call.has_final);
         let start = self.here();
-        let name: crate::Str = last.into();
         let skip = super::UNKNOWN;
         self.emit(Op::Method { name: name.clone(), args, has_final, skip }, node);
         for (i, arg) in call.args.iter().enumerate() {
@@ -158,7 +159,7 @@ impl<'t> Builder<'t> {
                     let ty = func.param(i).unwrap_or(Type::Any);
                     self.arg(arg, Param::Known(ty));
                 }
-                let (args, has_final) = (call.args.len(), call.has_final);
+                let (args, has_final) = (index(call.args.len()), call.has_final);
                 // Without arguments the function's own name is the last node seen.
                 let at = if args == 0 { node } else { KEEP };
                 let op = if matches!(func.body, Body::Call) {

@@ -1,6 +1,6 @@
 //! Literals where a type is asked for.
 
-use crate::parse::ast::{Literal, Number};
+use crate::parse::ast::Literal;
 use crate::value::{Kind, Type, Value};
 
 impl Literal<'_> {
@@ -9,10 +9,10 @@ impl Literal<'_> {
         Ok(match self {
             Self::Bool(value) => Value::Bool(*value),
             Self::String(_, text) => Value::String(text.clone()),
-            Self::Number(Number { complex: Some(complex), .. }) => Value::object(*complex),
-            Self::Number(number) => match (number.int, number.float) {
-                (_, Some(float)) if number.looks_like_float() => Value::Float64(float),
-                (Some(int), _) => Value::Int(int),
+            Self::Number(number) => match (number.complex, number.int, number.float) {
+                (Some(complex), ..) => Value::object(complex),
+                (_, _, Some(float)) if number.looks_like_float() => Value::Float64(float),
+                (_, Some(int), _) => Value::Int(int),
                 _ => return Err(format!("{} overflows int", number.text)),
             },
         })
@@ -22,7 +22,7 @@ impl Literal<'_> {
     pub(crate) fn typed(&self, ty: Type) -> Result<Value, String> {
         let expected = |what: &str| format!("expected {what}; found {}", self.show());
         let number = match self {
-            Self::Number(number) => Some(number),
+            Self::Number(number) => Some(&**number),
             _ => None,
         };
         let int = number.and_then(|number| number.int);

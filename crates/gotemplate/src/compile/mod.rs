@@ -8,7 +8,10 @@ mod show;
 pub(crate) use code::{Instr, KEEP, Label, Op, Shows, Slot, Source, TOKEN_COST, Template};
 pub(crate) use expr::wrong_count_for;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use crate::func::Functions;
 use crate::parse::ast::{NodeId, Pipe};
@@ -27,9 +30,16 @@ pub(crate) struct Builder<'t> {
     slots: usize,
     /// The variable that holds dot here.
     dot: Slot,
+    /// Fields met so far; a text's templates hand them on to one another.
+    pub names: Names<'t>,
     /// Whether there is anything but white space.
     pub empty: bool,
 }
+
+/// The names of fields: a few are met again and again, and share their text.
+pub(crate) type Names<'t> = HashMap<&'t str, Str, RandomState>;
+/// More than a few would take more room than they save.
+const MAX_NAMES: usize = 1000;
 
 /// Where to come back to when a block ends.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +59,11 @@ const ROOT: Slot = 0;
 /// The index of an element before the parser has found the range's end.
 const UNKNOWN: Label = Label::MAX;
 
+/// A place in a list of what has been parsed: the room for code ends long before the numbers do.
+fn index(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
 impl<'t> Builder<'t> {
     pub fn new(functions: &'t Functions, showing: bool) -> Self {
         Self {
@@ -59,6 +74,7 @@ impl<'t> Builder<'t> {
             scope: vec![Some("$")],
             slots: 1,
             dot: ROOT,
+            names: Names::default(),
             empty: true,
         }
     }
@@ -73,18 +89,29 @@ impl<'t> Builder<'t> {
         id
     }
 
+    fn name(&mut self, name: &'t str) -> Str {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let new = Str::from(name);
+        if self.names.len() < MAX_NAMES {
+            self.names.insert(name, new.clone());
+        }
+        new
+    }
+
     fn emit(&mut self, op: Op, node: NodeId) {
         self.code.push(Instr { op, node });
     }
 
     fn here(&self) -> Label {
-        self.code.len()
+        index(self.code.len())
     }
 
     /// Lets a jump land here.
     pub fn land(&mut self, jump: Label) {
         let here = self.here();
-        if let Some(instr) = self.code.get_mut(jump) {
+        if let Some(instr) = self.code.get_mut(jump as usize) {
             match &mut instr.op {
                 Op::Jump(to)
                 | Op::JumpFalse(to)
@@ -106,14 +133,14 @@ impl<'t> Builder<'t> {
     }
 
     fn declare(&mut self, name: Option<&'t str>) -> Slot {
-        let slot = self.scope.len();
+        let slot = index(self.scope.len());
         self.scope.push(name);
         self.slots = self.slots.max(self.scope.len());
         slot
     }
 
     fn resolve(&self, name: &str) -> Option<Slot> {
-        self.scope.iter().rposition(|variable| *variable == Some(name))
+        self.scope.iter().rposition(|variable| *variable == Some(name)).map(index)
     }
 
     pub fn mark(&self) -> Mark {

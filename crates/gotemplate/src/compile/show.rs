@@ -126,7 +126,7 @@ impl Literal<'_> {
             Self::Bool(value) => Literal::Bool(*value),
             Self::Number(number) => {
                 let text = Cow::Owned(number.text.clone().into_owned());
-                Literal::Number(Number { text, ..*number })
+                Literal::Number(Box::new(Number { text, ..**number }))
             }
             Self::String(source, text) => {
                 Literal::String(Cow::Owned(source.clone().into_owned()), text.clone())

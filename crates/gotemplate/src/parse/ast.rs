@@ -48,7 +48,7 @@ pub(crate) enum ExprKind<'t> {
 #[derive(Clone, Debug)]
 pub(crate) enum Literal<'t> {
     Bool(bool),
-    Number(Number<'t>),
+    Number(Box<Number<'t>>),
     /// The source with its quotes, and the text.
     String(Cow<'t, [u8]>, Str),
 }

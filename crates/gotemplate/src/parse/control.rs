@@ -53,7 +53,7 @@ impl<'t> Parser<'t> {
     fn template_name(&mut self, token: &Token<'t>, context: &str) -> Result<String, Message> {
         match token.kind {
             Kind::String | Kind::RawString => {
-                let name = unquote(&token.text).ok_or("invalid syntax")?;
+                let name = unquote(token.text).ok_or("invalid syntax")?;
                 Ok(String::from_utf8_lossy(&name).into_owned())
             }
             _ => Err(self.unexpected(token, context)),

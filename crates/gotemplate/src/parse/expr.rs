@@ -35,9 +35,8 @@ impl<'t> Parser<'t> {
             }
             let variable = self.next();
             let after = self.next();
-            let next =
-                if after.kind == Kind::Space { self.next_non_space() } else { after.clone() };
-            let comma = next.kind == Kind::Char && next.text.as_ref() == b",";
+            let next = if after.kind == Kind::Space { self.next_non_space() } else { after };
+            let comma = next.kind == Kind::Char && next.text == b",";
             if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
                 // An operand after all.
                 self.back(next);
@@ -72,7 +71,9 @@ impl<'t> Parser<'t> {
         let node = self.tree.builder.node(pos);
         let mut args = Vec::new();
         loop {
-            args.extend(self.operand()?);
+            if let Some(arg) = self.operand()? {
+                args.push(arg);
+            }
             let token = self.next();
             match token.kind {
                 Kind::Space => continue,
@@ -142,13 +143,13 @@ impl<'t> Parser<'t> {
                 ExprKind::Variable(name)
             }
             Kind::Field => ExprKind::Field(token.name()),
-            Kind::Bool => ExprKind::Literal(Literal::Bool(token.text.as_ref() == b"true")),
-            Kind::CharConstant | Kind::Complex | Kind::Number => {
-                ExprKind::Literal(Literal::Number(Number::parse(token.lossy(), token.kind)?))
-            }
+            Kind::Bool => ExprKind::Literal(Literal::Bool(token.text == b"true")),
+            Kind::CharConstant | Kind::Complex | Kind::Number => ExprKind::Literal(
+                Literal::Number(Box::new(Number::parse(token.lossy(), token.kind)?)),
+            ),
             Kind::String | Kind::RawString => {
-                let text = unquote(&token.text).ok_or("invalid syntax")?;
-                ExprKind::Literal(Literal::String(token.text.clone(), text.into()))
+                let text = unquote(token.text).ok_or("invalid syntax")?;
+                ExprKind::Literal(Literal::String(token.text.into(), text.into()))
             }
             Kind::LeftParen => return self.parenthesized().map(Some),
             _ => {

@@ -1,7 +1,5 @@
 //! Source text to tokens, with Go's rules for delimiters, trim markers and comments.
 
-use std::borrow::Cow;
-
 use memchr::{memchr, memchr3};
 
 use super::token::{Kind, Token};
@@ -20,6 +18,8 @@ pub(crate) struct Lexer<'t> {
     /// Whether `break` and `continue` are keywords: not if functions bear those names.
     pub break_keyword: bool,
     pub continue_keyword: bool,
+    /// What is wrong, once there was an error.
+    pub fault: String,
 }
 
 const LEFT: &[u8] = b"{{";
@@ -30,7 +30,8 @@ impl<'t> Lexer<'t> {
     pub fn new(input: &'t [u8]) -> Self {
         let (break_keyword, continue_keyword) = (true, true);
         let (pos, start, line, inside, parens) = (0, 0, 1, false, 0);
-        Self { input, pos, start, line, inside, parens, break_keyword, continue_keyword }
+        let fault = String::new();
+        Self { input, pos, start, line, inside, parens, break_keyword, continue_keyword, fault }
     }
 
     pub fn next_token(&mut self) -> Token<'t> {
@@ -85,8 +86,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn emit(&mut self, kind: Kind) -> Token<'t> {
-        let text = Cow::Borrowed(self.pending());
-        let token = Token { kind, pos: self.start, line: self.line, text };
+        let token = Token { kind, pos: self.start, line: self.line, text: self.pending() };
         if matches!(kind, Kind::Text | Kind::Space | Kind::RawString) {
             self.ignore();
         } else {
@@ -97,8 +97,8 @@ impl<'t> Lexer<'t> {
     }
 
     fn error(&mut self, message: impl Into<String>) -> Token<'t> {
-        let text = Cow::Owned(message.into().into_bytes());
-        let token = Token { kind: Kind::Error, pos: self.start, line: self.line, text };
+        self.fault = message.into();
+        let token = Token { kind: Kind::Error, pos: self.start, line: self.line, text: &[] };
         self.input = &[];
         (self.pos, self.start, self.inside) = (0, 0, false);
         token
@@ -379,9 +379,20 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
+/// Whether an ASCII character may be part of a name: looked up, as there are very many of them.
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    WORD.get(usize::from(byte)).is_some_and(|is| *is)
 }
+
+const WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    word
+};
 
 fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphabetic() || c.is_numeric()

@@ -42,14 +42,14 @@ pub(crate) struct Parsed {
 /// Parses a text under a name, into no more than so many bytes of code.
 pub(crate) fn parse(
     name: &Str,
-    text: &[u8],
+    text: Str,
     functions: &Arc<Functions>,
     room: usize,
 ) -> Result<Parsed, Error> {
     if text.len() > room {
         return Err(Error::too_large(&name.to_str_lossy(), 1));
     }
-    let source = Arc::new(Source::new(name.clone(), text.to_vec(), Arc::clone(functions)));
+    let source = Arc::new(Source::new(name.clone(), text, Arc::clone(functions)));
     parse_source(&source, room, false)
 }
 
@@ -64,18 +64,18 @@ pub(crate) fn shows(source: &Source) -> HashMap<Str, Shows> {
 
 fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Parsed, Error> {
     let (name, functions) = (&source.name, &*source.functions);
-    let mut lexer = Lexer::new(&source.text);
+    let mut lexer = Lexer::new(source.text.as_bytes());
     lexer.break_keyword = functions.get("break").is_none();
     lexer.continue_keyword = functions.get("continue").is_none();
     let mut parser = Parser {
-        input: &source.text,
+        input: source.text.as_bytes(),
         lexer,
         pending: Vec::new(),
         line: 1,
         functions,
         showing,
         source: Arc::clone(source),
-        tree: Tree::new(name.to_string(), Goal::Main, functions, showing),
+        tree: Tree::new(name.to_string(), Goal::Main, Builder::new(functions, showing)),
         outer: Vec::new(),
         defined: HashMap::new(),
         size: source.text.len(),
@@ -176,16 +176,8 @@ enum OpenKind {
 }
 
 impl<'t> Tree<'t> {
-    fn new(name: String, goal: Goal<'t>, functions: &'t Functions, showing: bool) -> Self {
-        Self {
-            name,
-            goal,
-            builder: Builder::new(functions, showing),
-            vars: vec!["$"],
-            parens: 0,
-            action_line: 0,
-            opens: Vec::new(),
-        }
+    fn new(name: String, goal: Goal<'t>, builder: Builder<'t>) -> Self {
+        Self { name, goal, builder, vars: vec!["$"], parens: 0, action_line: 0, opens: Vec::new() }
     }
 }
 
@@ -253,10 +245,10 @@ impl<'t> Parser<'t> {
     }
 
     fn unexpected(&mut self, token: &Token<'_>, context: &str) -> Message {
-        let shown = token.describe();
         if token.kind != Kind::Error {
-            return format!("unexpected {shown} in {context}");
+            return format!("unexpected {} in {context}", token.describe());
         }
+        let shown = self.lexer.fault.clone();
         let started = self.tree.action_line;
         if started == 0 || started == token.line {
             return shown;
@@ -282,25 +274,26 @@ impl<'t> Parser<'t> {
 
     /// Begins a template inside the one at work.
     fn begin_tree(&mut self, name: String, goal: Goal<'t>) {
-        let tree = Tree::new(name, goal, self.functions, self.showing);
+        let mut tree = Tree::new(name, goal, Builder::new(self.functions, self.showing));
+        tree.builder.names = std::mem::take(&mut self.tree.builder.names);
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
 
     fn text(&mut self, token: &Token<'t>) {
         let end = token.pos + token.text.len();
         let builder = &mut self.tree.builder;
-        if builder.empty {
-            builder.empty = String::from_utf8_lossy(&token.text).trim().is_empty();
-        }
+        builder.empty = builder.empty && is_blank(token.text);
         builder.text(token.pos, end);
     }
 
     /// Adds the template at work to what the text defines, and goes back to the one it
     /// interrupted. The one that counts under a name is the one that is not empty.
     fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
-        let outer = self.outer.pop();
-        let outer = outer
-            .unwrap_or_else(|| Tree::new(String::new(), Goal::Main, self.functions, self.showing));
+        let mut outer = self.outer.pop().unwrap_or_else(|| {
+            let builder = Builder::new(self.functions, self.showing);
+            Tree::new(String::new(), Goal::Main, builder)
+        });
+        outer.builder.names = std::mem::take(&mut self.tree.builder.names);
         let tree = std::mem::replace(&mut self.tree, outer);
         let name: Str = tree.name.as_str().into();
         let template = tree.builder.finish(name.clone(), Arc::clone(&self.source));
@@ -316,5 +309,15 @@ impl<'t> Parser<'t> {
                 Ok(template)
             }
         }
+    }
+}
+
+/// Whether there is nothing but white space.
+fn is_blank(text: &[u8]) -> bool {
+    match text.trim_ascii_start().first() {
+        None => true,
+        // As nearly always; the rest need not be looked at.
+        Some(first) if first.is_ascii_graphic() => false,
+        Some(_) => String::from_utf8_lossy(text).trim().is_empty(),
     }
 }

@@ -7,7 +7,7 @@ use crate::fmt::{chars, quote_bytes};
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The text is the error message.
+    /// What is wrong is the scanner's [`fault`](super::lex::Lexer::fault).
     Error,
     Eof,
     Text,
@@ -101,49 +101,38 @@ impl Kind {
 }
 
 /// A token, with its place in the source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'t> {
     pub kind: Kind,
     /// Byte offset.
     pub pos: usize,
     /// From 1.
     pub line: usize,
-    pub text: Cow<'t, [u8]>,
+    pub text: &'t [u8],
 }
 
 impl<'t> Token<'t> {
-    pub fn string(&self) -> String {
-        String::from_utf8_lossy(&self.text).into_owned()
-    }
-
     /// The text of a name; names are always UTF-8.
     pub fn name(&self) -> &'t str {
-        match self.text {
-            Cow::Borrowed(text) => std::str::from_utf8(text).unwrap_or_default(),
-            Cow::Owned(_) => "",
-        }
+        std::str::from_utf8(self.text).unwrap_or_default()
     }
 
     /// The text, U+FFFD for what is no UTF-8.
     pub fn lossy(&self) -> Cow<'t, str> {
-        match self.text {
-            Cow::Borrowed(text) => String::from_utf8_lossy(text),
-            Cow::Owned(_) => Cow::Owned(self.string()),
-        }
+        String::from_utf8_lossy(self.text)
     }
 
-    /// As Go's error texts show a token.
+    /// As Go's error texts show a token that is no error itself.
     pub fn describe(&self) -> String {
         match self.kind {
             Kind::Eof => "EOF".to_owned(),
-            Kind::Error => self.string(),
-            kind if kind.is_keyword() => format!("<{}>", self.string()),
+            kind if kind.is_keyword() => format!("<{}>", self.lossy()),
             _ if self.text.len() > 10 => {
-                let end = chars(&self.text).take(10).map(|c| c.map_or(1, char::len_utf8)).sum();
-                let start = self.text.get(..end).unwrap_or(&self.text);
+                let end = chars(self.text).take(10).map(|c| c.map_or(1, char::len_utf8)).sum();
+                let start = self.text.get(..end).unwrap_or(self.text);
                 format!("{}...", quote_bytes(start, b'"', false))
             }
-            _ => quote_bytes(&self.text, b'"', false),
+            _ => quote_bytes(self.text, b'"', false),
         }
     }
 }

@@ -8,7 +8,7 @@ mod step;
 
 use std::sync::Arc;
 
-use crate::compile::{KEEP, Template};
+use crate::compile::{KEEP, Label, Template};
 use crate::error::{Error, ErrorKind, FuncError};
 use crate::func::{Ctx, Then};
 use crate::parse::ast::NodeId;
@@ -74,7 +74,7 @@ struct Capture {
 /// What comes after an instruction.
 pub(crate) enum Flow {
     Next,
-    Jump(usize),
+    Jump(Label),
     /// Another frame is on top now, or the same at another place.
     Switch,
     Done,
@@ -127,7 +127,7 @@ impl<'a> Machine<'a> {
                 }
                 match self.step(&instr.op)? {
                     Flow::Next => {}
-                    Flow::Jump(to) => self.pc = to,
+                    Flow::Jump(to) => self.pc = to as usize,
                     Flow::Switch => break,
                     Flow::Done => return Ok(()),
                 }

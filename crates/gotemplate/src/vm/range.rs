@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Flow, Machine};
+use crate::compile::{Label, Slot};
 use crate::error::FuncError;
 use crate::fmt::print_all;
 use crate::value::{List, Type, Value};
@@ -90,7 +91,7 @@ impl Iter {
 }
 
 impl Machine<'_> {
-    pub(super) fn range_start(&mut self, vars: usize, to: usize) -> Result<Flow, FuncError> {
+    pub(super) fn range_start(&mut self, vars: usize, to: Label) -> Result<Flow, FuncError> {
         let (value, _) = self.pop();
         if value.is_nil() {
             return Ok(Flow::Jump(to));
@@ -158,10 +159,10 @@ impl Machine<'_> {
 
     pub(super) fn range_next(
         &mut self,
-        dot: usize,
-        key: Option<usize>,
-        item: Option<usize>,
-        to: usize,
+        dot: Slot,
+        key: Option<Slot>,
+        item: Option<Slot>,
+        to: Label,
     ) -> Flow {
         let Some((index, value, iface)) = self.advance() else {
             self.end_range();

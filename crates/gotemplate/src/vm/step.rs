@@ -1,7 +1,7 @@
 //! One instruction.
 
 use super::{Flow, MAX_TEMPLATE_DEPTH, Machine};
-use crate::compile::Op;
+use crate::compile::{Op, Slot};
 use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
 use crate::value::{Str, Value};
@@ -30,7 +30,7 @@ impl Machine<'_> {
                 self.push(value, iface);
             }
             Op::Method { name, args, has_final, skip } => {
-                if !self.prepare_method(name, *args, *has_final)? {
+                if !self.prepare_method(name, *args as usize, *has_final)? {
                     return Ok(Flow::Jump(*skip));
                 }
             }
@@ -42,14 +42,14 @@ impl Machine<'_> {
                 self.check(self.stack.len().saturating_sub(1), ty)?;
             }
             Op::MethodCall { name, args, has_final, owner } => {
-                self.method_call(name, *args, *has_final, *owner)?;
+                self.method_call(name, *args as usize, *has_final, *owner)?;
             }
             Op::Check(ty) => self.check(self.stack.len().saturating_sub(1), *ty)?,
             Op::Call { func, args, has_final, cmd } => {
-                return self.call(func, *args, *has_final, *cmd);
+                return self.call(func, *args as usize, *has_final, *cmd);
             }
             Op::CallValue { name, args, has_final, cmd } => {
-                self.call_value(name, *args, *has_final, *cmd)?;
+                self.call_value(name, *args as usize, *has_final, *cmd)?;
             }
             Op::Concrete => {
                 if let Some(iface) = self.ifaces.last_mut() {
@@ -103,14 +103,14 @@ impl Machine<'_> {
         self.stack.last().cloned().unwrap_or_default()
     }
 
-    fn var(&self, slot: usize) -> Option<&(Value, bool)> {
+    fn var(&self, slot: Slot) -> Option<&(Value, bool)> {
         let base = self.frames.last().map_or(0, |frame| frame.vars);
-        self.vars.get(base + slot)
+        self.vars.get(base + slot as usize)
     }
 
-    pub(super) fn set_var(&mut self, slot: usize, value: Value, iface: bool) {
+    pub(super) fn set_var(&mut self, slot: Slot, value: Value, iface: bool) {
         let base = self.frames.last().map_or(0, |frame| frame.vars);
-        if let Some(var) = self.vars.get_mut(base + slot) {
+        if let Some(var) = self.vars.get_mut(base + slot as usize) {
             *var = (value, iface);
         }
     }
@@ -118,7 +118,7 @@ impl Machine<'_> {
     fn text(&mut self, start: usize, end: usize) -> Result<(), FuncError> {
         self.ctx.meter.charge_output(end - start)?;
         let Some(frame) = self.frames.last() else { return Ok(()) };
-        let text = frame.template.source.text.get(start..end).unwrap_or_default();
+        let text = frame.template.source.text.as_bytes().get(start..end).unwrap_or_default();
         self.out.extend_from_slice(text);
         Ok(())
     }

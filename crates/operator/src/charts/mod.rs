@@ -55,6 +55,8 @@ pub(crate) struct ChartController {
     status_manifest: bool,
     /// What becomes of the definitions of `crds/`.
     crds: Definitions,
+    /// Whether records hold the whole chart.
+    full_record: bool,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
@@ -87,6 +89,7 @@ impl ChartController {
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
             crds: watch.crds,
+            full_record: watch.full_record,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
         }

@@ -337,7 +337,8 @@ impl ChartController {
         let install = desired.release.is_install;
         let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
         let skipped = self.without_crds.load(Ordering::Relaxed);
-        Ways { crds: if skipped { Definitions::Skip } else { self.crds }, ..ways }
+        let crds = if skipped { Definitions::Skip } else { self.crds };
+        Ways { crds, full_record: self.full_record, ..ways }
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -408,7 +409,7 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
     }
 
     /// The watch on the object wakes the resource; where there is none, it is looked at again soon.

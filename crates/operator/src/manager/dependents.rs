@@ -42,6 +42,11 @@ impl KindIndex {
         Self(kinds.into_iter().enumerate().map(by_group).collect())
     }
 
+    /// The id of a kind.
+    pub fn id(&self, gvk: &GroupVersionKind) -> Option<KindId> {
+        self.0.get(&(gvk.group.clone(), gvk.kind.clone())).copied()
+    }
+
     /// The resources of ours to which an object belongs: by owner reference, or by annotation.
     pub fn owners(&self, meta: &ObjectMeta) -> Vec<Key> {
         let referenced = meta.owner_references.iter().flatten().filter_map(|owner| {
@@ -59,18 +64,17 @@ impl KindIndex {
             .get(PRIMARY_RESOURCE_TYPE)
             .map(|of| of.split_once('.').unwrap_or((of, "")))?;
         let kind = *self.0.get(&(group.to_owned(), kind.to_owned()))?;
-        let object = match annotations.get(PRIMARY_RESOURCE)?.split_once('/') {
-            Some((namespace, name)) => {
-                ObjectKey { namespace: Some(namespace.to_owned()), name: name.to_owned() }
-            }
-            None => return None,
+        let named = annotations.get(PRIMARY_RESOURCE)?;
+        let (namespace, name) = match named.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, named.as_str()),
         };
-        Some(Key { kind, object })
+        Some(Key { kind, object: ObjectKey { namespace, name: name.to_owned() } })
     }
 }
 
-/// A kind and a label selector.
-type Watched = (GroupVersionKind, String);
+/// A kind, a label selector, and a namespace that is not watched otherwise.
+type Watched = (GroupVersionKind, String, Option<String>);
 
 /// Starts watches on demand and wakes owners.
 pub struct Dependents {
@@ -100,16 +104,32 @@ impl Dependents {
         &self.feeds
     }
 
-    /// The cache of a kind's objects with these labels; the first call starts the watch.
-    pub fn watch(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+    /// What watches of another form are started with.
+    pub fn parts(&self) -> (&Feeds, &Arc<Queue>, &Arc<KindIndex>) {
+        (&self.feeds, &self.queue, &self.kinds)
+    }
+
+    /// The cache of a kind's objects with these labels, where the manager watches at all or in a
+    /// namespace beyond; the first call starts the watch.
+    pub fn watch(
+        &self,
+        gvk: &GroupVersionKind,
+        selector: &str,
+        beyond: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched
-            .entry((gvk.clone(), selector.to_owned()))
-            .or_insert_with(|| self.start(gvk, selector))
+            .entry((gvk.clone(), selector.to_owned(), beyond.cloned()))
+            .or_insert_with(|| self.start(gvk, selector, beyond))
             .clone()
     }
 
-    fn start(&self, gvk: &GroupVersionKind, selector: &str) -> Arc<Cache<Dependent>> {
+    fn start(
+        &self,
+        gvk: &GroupVersionKind,
+        selector: &str,
+        beyond: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
         let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
         let subject = Subject {
             gvk: gvk.clone(),
@@ -123,7 +143,13 @@ impl Dependents {
         let queue = self.queue.clone();
         let told_as = kind.clone();
         let room = self.room.clone();
-        self.feeds.follow(
+        let feeds = match beyond {
+            None => self.feeds.clone(),
+            Some(namespace) => {
+                Feeds { namespaces: [Some(namespace.clone())].into(), ..self.feeds.clone() }
+            }
+        };
+        feeds.follow(
             subject,
             move |object| {
                 let owners = kinds.owners(&object.metadata);

@@ -15,6 +15,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument;
 
 use super::controller::{Controller, Failure, Next, Request};
+use super::events::{Recorder, Severity};
 use super::feeds::Cache;
 use super::pulse::{Pace, Pulse};
 use super::queue::{Item, Key, Queue};
@@ -43,6 +44,8 @@ pub(super) struct Kind {
     /// Its name in metrics.
     pub name: String,
     pub pace: Pace,
+    /// Where failures are told, if the controller does not tell of them itself.
+    pub events: Option<Recorder>,
 }
 
 /// What all reconciles share.
@@ -126,13 +129,16 @@ impl Dispatch {
             why = item.reasons,
         );
         let begun = Instant::now();
-        let outcome = self.supervise(kind, &item.key, object).instrument(span.clone()).await;
+        let outcome =
+            self.supervise(kind, &item.key, object.clone()).instrument(span.clone()).await;
         let took = begun.elapsed();
         for histogram in [&kind.metrics.time, &kind.metrics.worked] {
             histogram.observe(took.as_secs_f64());
         }
-        if outcome.is_ok() {
-            kind.pace.took(took);
+        match &outcome {
+            Ok(_) => kind.pace.took(took),
+            Err(Failure::Conflict) => {}
+            Err(failure) => tell(kind, &object, failure),
         }
         span.in_scope(|| self.schedule(kind, &item.key, outcome, took));
     }
@@ -254,6 +260,13 @@ impl Dispatch {
         let pause = FIRST_PAUSE.saturating_mul(1 << (*count).min(16)).min(LONGEST_PAUSE);
         *count = count.saturating_add(1);
         pause
+    }
+}
+
+fn tell(kind: &Kind, resource: &DynamicObject, failure: &Failure) {
+    if let Some(events) = &kind.events {
+        let why = ("ReconcileError", "Reconcile");
+        events.about(&kind.gvk, resource, Severity::Warning, why, &failure.to_string());
     }
 }
 

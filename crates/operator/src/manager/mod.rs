@@ -32,7 +32,7 @@ use crate::charts::ChartController;
 use crate::client;
 use crate::lead::{Fence, Seat};
 use crate::metrics::{KindMetrics, Metrics};
-use crate::native::{NativeController, Reconciler, gvk};
+use crate::native::{Clock, NativeController, Reconciler, gvk};
 use crate::options::Options;
 use crate::serve;
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
@@ -78,6 +78,8 @@ pub(crate) struct Hub {
     pub metrics: Arc<Metrics>,
     /// Whether the status of chart kinds shows manifests.
     pub status_manifest: bool,
+    /// What native reconcilers tell the time by.
+    pub clock: Clock,
 }
 
 type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
@@ -102,6 +104,9 @@ pub struct Manager {
     reconcilers: Vec<Registered>,
     /// Each with the kind that it is for; without one, for all.
     post_renderers: Vec<(Option<String>, Arc<dyn PostRender>)>,
+    clock: Clock,
+    /// Whether it does without watches.yaml, unless a flag names one.
+    native_only: bool,
 }
 
 impl Manager {
@@ -113,7 +118,22 @@ impl Manager {
             options,
             reconcilers: Vec::new(),
             post_renderers: Vec::new(),
+            clock: Clock::system(),
+            native_only: false,
         }
+    }
+
+    /// A manager for an operator all of whose kinds are written in Rust: it reads a watches.yaml only
+    /// if `--watches-file` names one.
+    pub fn native(operator: &str, options: Options) -> Self {
+        Self { native_only: true, ..Self::new(operator, options) }
+    }
+
+    /// Another clock than the system's, for tests: native reconcilers read it and wait by it.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Registers a reconciler under the name that `reconciler:` in watches.yaml uses. Without an entry
@@ -144,10 +164,22 @@ impl Manager {
     ///
     /// # Errors
     /// [`ManagerError`]: what keeps it from starting, or a second signal.
-    pub async fn run(mut self) -> Result<(), ManagerError> {
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
+        self.run_by(signals).await
+    }
+
+    /// The same inside of another program, such as a test: until `stop` is cancelled.
+    ///
+    /// # Errors
+    /// [`ManagerError`]: what keeps it from starting.
+    pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        self.run_by(Signals::of(stop)).await
+    }
+
+    async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {
         self.options = self.options.settled().map_err(ManagerError::Flag)?;
         let watches = self.watches()?;
-        let mut signals = Signals::new().map_err(|error| ManagerError::Flag(error.to_string()))?;
         let options = &self.options;
         let metrics = Arc::new(Metrics::new(&self.operator));
         let fence = if options.leader_elect() { Fence::closed() } else { Fence::open() };
@@ -196,7 +228,8 @@ impl Manager {
         let file: &Path = &self.options.watches_path();
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
         let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
-        let mut watches = watches::load(file, &known, types)?;
+        let without = self.native_only && self.options.watches_file.is_none();
+        let mut watches = if without { Vec::new() } else { watches::load(file, &known, types)? };
         for watch in &mut watches {
             let is_its =
                 |kind: &Option<String>| kind.as_ref().is_none_or(|kind| *kind == watch.gvk.kind);

@@ -56,7 +56,7 @@ impl Running {
         fence: Fence,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let Manager { operator, options, reconcilers, .. } = manager;
+        let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> =
             watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
@@ -87,6 +87,7 @@ impl Running {
             dependents,
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            clock,
             events: recorder,
             metrics: metrics.clone(),
         };
@@ -227,6 +228,7 @@ fn kinds(
         let metrics = hub.metrics.kind(&name);
         let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
+        let is_native = matches!(watch.hull, Hull::Reconciler(_));
         kinds.push(Kind {
             cache: feeds.follow(primary(&watch), |object| object, enqueue(queue, id)),
             period: watch.reconcile_period.or(period),
@@ -235,6 +237,7 @@ fn kinds(
             metrics,
             name,
             pace: Pace::default(),
+            events: is_native.then(|| hub.events.clone()),
         });
     }
     kinds

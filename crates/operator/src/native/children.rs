@@ -1,35 +1,34 @@
 //! The objects that native resources own: applied when they must be, left alone when they are right.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use catamaran_cluster::apply::{Applier, FailureKind, Target};
+use catamaran_cluster::apply::{Applier, Deletion, FailureKind, Target};
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::watch::ObjectKey;
 use kube::api::PropagationPolicy;
-use kube::core::{DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
+use super::objects::Known;
 use super::{Error, Progress};
-use crate::manager::dependents::Dependent;
-use crate::manager::feeds::Cache;
+use crate::manager::dependents::{Dependent, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::queue::Key;
 
 /// What is remembered of every child, for as long as its owner lives.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Children(Mutex<HashMap<Key, HashMap<ChildKey, Child>>>);
 
-type ChildKey = (GroupVersionKind, ObjectKey);
+pub(super) type ChildKey = (GroupVersionKind, ObjectKey);
 
-#[derive(Debug)]
 struct Child {
     /// Hash of the object as it was asked for.
     desired: u64,
     expected: Expected,
     target: Target,
-    cache: Arc<Cache<Dependent>>,
+    known: Arc<dyn Known>,
 }
 
 /// What became of a child.
@@ -46,6 +45,35 @@ pub(super) struct Desired<'a> {
     pub gvk: &'a GroupVersionKind,
     pub target: Target,
     pub object: Value,
+    /// Whether to delete it, and make it anew, where the API server does not let it be changed.
+    pub recreate: bool,
+}
+
+impl Desired<'_> {
+    fn key(&self) -> ChildKey {
+        let Target { namespace, name, .. } = &self.target;
+        (self.gvk.clone(), ObjectKey { namespace: namespace.clone(), name: name.clone() })
+    }
+
+    /// Whether the object that is there belongs to our resource.
+    fn has(&self, live: &Value) -> bool {
+        let owners = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let is_us =
+            |owner: &Value| owner.get("uid").and_then(Value::as_str) == Some(self.owner_uid);
+        owners.is_some_and(|owners| owners.iter().any(is_us)) || self.is_annotated_as(live)
+    }
+
+    /// Where no owner reference can be: by the annotations that we put there.
+    fn is_annotated_as(&self, live: &Value) -> bool {
+        let of = |object: &Value, name: &str| {
+            let annotations = object.get("metadata").and_then(|meta| meta.get("annotations"));
+            annotations.and_then(|all| all.get(name)).and_then(Value::as_str).map(str::to_owned)
+        };
+        [PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE].iter().all(|name| {
+            let ours = of(&self.object, name);
+            ours.is_some() && ours == of(live, name)
+        })
+    }
 }
 
 impl Children {
@@ -53,18 +81,14 @@ impl Children {
     /// takes up to 30 s to hear of a new CRD. A child that was orphaned on purpose stays: taking the
     /// owner reference off has changed it.
     pub async fn gone(&self, applier: &Applier, owner: &Key) {
-        let children = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
-        for (_, Child { target, cache, .. }) in children.into_iter().flatten() {
+        let children = self.lock().remove(owner);
+        for (_, Child { target, known, .. }) in children.into_iter().flatten() {
             let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
-            let Some(cached) = cache.get(&key).filter(|cached| cached.owners.contains(owner))
+            let Some(cached) = known.dependent(&key).filter(|cached| cached.owners.contains(owner))
             else {
                 continue;
             };
-            let (uid, version) = (&cached.observed.uid, cached.observed.version.to_string());
-            let deleted = applier
-                .delete_untouched(&target, uid, &version, PropagationPolicy::Background)
-                .await;
-            if let Err(error) = deleted {
+            if let Err(error) = delete_as_seen(applier, &target, &cached).await {
                 tracing::debug!(%error, "left to the garbage collector");
             }
         }
@@ -74,37 +98,81 @@ impl Children {
     pub async fn apply(
         &self,
         applier: &Applier,
-        cache: &Arc<Cache<Dependent>>,
+        known: &Arc<dyn Known>,
         desired: Desired<'_>,
     ) -> Result<Applied, Error> {
         let hash = hash(&desired.object);
-        let object = ObjectKey {
-            namespace: desired.target.namespace.clone(),
-            name: desired.target.name.clone(),
-        };
-        let key = (desired.gvk.clone(), object);
-        let cached = cache.get(&key.1);
+        let key = desired.key();
+        let cached = known.dependent(&key.1);
         if let Some(applied) = self.unchanged(desired.owner, &key, hash, cached.as_deref()) {
             return Ok(applied);
         }
-        let ours = cached.is_some_and(|dependent| dependent.owners.contains(desired.owner));
-        let live = if ours {
-            applier.apply(&desired.target, &desired.object).await?
-        } else {
-            claim(applier, &desired).await?
+        let ours = cached.filter(|dependent| dependent.owners.contains(desired.owner));
+        if ours.as_ref().is_some_and(|ours| ours.observed.deleting) {
+            return Ok(Applied { progress: ending(&desired.target), again: None });
+        }
+        let applied = match &ours {
+            Some(_) => applier.apply(&desired.target, &desired.object).await.map_err(Error::from),
+            None => claim(applier, &desired).await,
         };
-        let live: DynamicObject =
-            serde_json::from_value(live).map_err(|e| Error::Transient(Box::new(e)))?;
-        let mut expected = Expected::of(&desired.gvk.group, &desired.gvk.kind, &live);
+        let live = match applied {
+            Err(Error::Permanent(why)) if desired.recreate => {
+                return remove(applier, &desired, why).await;
+            }
+            live => live?,
+        };
+        let live: DynamicObject = serde_json::from_value(live).map_err(Error::transient)?;
+        Ok(self.remember(known, desired, hash, key, &live))
+    }
+
+    fn remember(
+        &self,
+        known: &Arc<dyn Known>,
+        desired: Desired<'_>,
+        hash: u64,
+        key: ChildKey,
+        live: &DynamicObject,
+    ) -> Applied {
+        let mut expected = Expected::of(&desired.gvk.group, &desired.gvk.kind, live);
         let progress = expected.readiness(None).clone().into();
-        let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.lock();
         let siblings = owners.entry(desired.owner.clone()).or_default();
         if let Some(before) = siblings.get(&key).filter(|before| before.desired == hash) {
             expected = expected.repaired(&before.expected);
         }
-        let child = Child { desired: hash, expected, target: desired.target, cache: cache.clone() };
+        let child = Child { desired: hash, expected, target: desired.target, known: known.clone() };
         siblings.insert(key, child);
-        Ok(Applied { progress, again: None })
+        Applied { progress, again: None }
+    }
+
+    /// Deletes what belongs to a resource and is not among what it wants. How many are on their way.
+    pub async fn prune(
+        &self,
+        applier: &Applier,
+        (gvk, resource): (&GroupVersionKind, &ApiResource),
+        known: &dyn Known,
+        owner: &Key,
+        keep: &HashSet<ChildKey>,
+    ) -> Result<usize, Error> {
+        let mut ending = 0;
+        for (key, dependent) in known.of(owner) {
+            let child = (gvk.clone(), key);
+            if keep.contains(&child) {
+                continue;
+            }
+            ending += 1;
+            if !dependent.observed.deleting {
+                let ObjectKey { namespace, name } = child.1.clone();
+                let target = Target { resource: resource.clone(), namespace, name };
+                if delete_as_seen(applier, &target, &dependent).await? == Deletion::Replaced {
+                    return Err(Error::Conflict);
+                }
+            }
+            if let Some(children) = self.lock().get_mut(owner) {
+                children.remove(&child);
+            }
+        }
+        Ok(ending)
     }
 
     fn unchanged(
@@ -114,14 +182,14 @@ impl Children {
         hash: u64,
         cached: Option<&Dependent>,
     ) -> Option<Applied> {
-        let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.lock();
         let child = owners.get_mut(owner)?.get_mut(key)?;
         if child.desired != hash {
             return None;
         }
         let observed = cached.map(|dependent| &dependent.observed);
         let again =
-            match child.expected.compare(observed, child.cache.listed_at(&key.1), Instant::now()) {
+            match child.expected.compare(observed, child.known.listed_at(&key.1), Instant::now()) {
                 Verdict::Same => None,
                 Verdict::Behind => Some(CATCH_UP),
                 Verdict::Rest(pause) => Some(pause),
@@ -130,6 +198,20 @@ impl Children {
         let progress = child.expected.readiness(observed).clone().into();
         Some(Applied { progress, again })
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, HashMap<ChildKey, Child>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Deletes an object if nobody touched it since the watch told of it.
+async fn delete_as_seen(
+    applier: &Applier,
+    target: &Target,
+    seen: &Dependent,
+) -> Result<Deletion, Error> {
+    let (uid, version) = (&seen.observed.uid, seen.observed.version.to_string());
+    Ok(applier.delete_untouched(target, uid, &version, PropagationPolicy::Background).await?)
 }
 
 /// Makes an object ours that is not known as ours: creates it, or takes it back where it has us as its
@@ -138,23 +220,45 @@ async fn claim(applier: &Applier, desired: &Desired<'_>) -> Result<Value, Error>
     match applier.claim(&desired.target, &desired.object).await {
         Err(error) if error.kind == FailureKind::AlreadyExists => {}
         Err(error) if error.kind == FailureKind::NamespaceTerminating => {
-            return Err(Error::Waiting {
-                reason: "NamespaceTerminating".into(),
-                message: error.to_string(),
-            });
+            return Err(Error::waiting("NamespaceTerminating", error.to_string()));
         }
         claimed => return Ok(claimed?),
     }
     let live = applier.get(&desired.target).await?.unwrap_or_default();
-    let owners = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let is_us = |owner: &Value| owner.get("uid").and_then(Value::as_str) == Some(desired.owner_uid);
-    if owners.is_some_and(|owners| owners.iter().any(is_us)) {
+    if desired.has(&live) {
         return Ok(applier.apply(&desired.target, &desired.object).await?);
     }
     Err(Error::Permanent(format!(
         "{} exists and does not belong to this resource: delete or rename one of the two",
         desired.target
     )))
+}
+
+/// Deletes a child that cannot become what it shall be; its end wakes the resource, which makes it anew.
+async fn remove(applier: &Applier, desired: &Desired<'_>, why: String) -> Result<Applied, Error> {
+    let live = applier.get(&desired.target).await?.unwrap_or_default();
+    let uid = live.pointer("/metadata/uid").and_then(Value::as_str);
+    // What is not there, or not ours, was refused for another reason than that it cannot be changed.
+    let Some(uid) = uid.filter(|_| desired.has(&live)) else { return Err(Error::Permanent(why)) };
+    probe(applier, desired).await?;
+    applier.delete(&desired.target, uid, PropagationPolicy::Background).await?;
+    tracing::info!(child = %desired.target, why, "cannot be changed, is made anew");
+    Ok(Applied { progress: ending(&desired.target), again: Some(CATCH_UP) })
+}
+
+/// Whether the API server would take the child if there were none: what is not valid at all is no reason
+/// to delete what works.
+async fn probe(applier: &Applier, desired: &Desired<'_>) -> Result<(), Error> {
+    let name = format!("{}-probe", desired.target.name);
+    let mut object = desired.object.clone();
+    object["metadata"]["name"] = name.as_str().into();
+    let target = Target { name, ..desired.target.clone() };
+    applier.dry_run(&target, &object).await?;
+    Ok(())
+}
+
+fn ending(target: &Target) -> Progress {
+    Progress::pending("Terminating", format!("{target} is being deleted, and is made anew then"))
 }
 
 fn hash(object: &Value) -> u64 {

@@ -1,25 +1,33 @@
 //! What a reconciler works with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::apply::Target;
 use catamaran_cluster::conditions::{Condition, reasons, types};
+use catamaran_cluster::observed::CATCH_UP;
+use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
-use kube::core::GroupVersionKind;
+use jiff::Timestamp;
+use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::children::Desired;
+use super::children::{ChildKey, Desired};
 use super::controller::Shared;
-use super::{Action, Error, Managed, Progress, Status, gvk};
+use super::references::Reference;
+use super::watches::Kind;
+use super::{Action, Error, Managed, Progress, Status, elsewhere, finalizer, gvk};
 use crate::manager::dependents::{PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
+use crate::manager::events::Severity;
 use crate::manager::queue::Key;
 use crate::manager::status::Draft;
+use crate::manager::writes::Writes;
 
 /// Label by which the objects of native kinds are told from others, with the operator's name as value.
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -28,23 +36,43 @@ pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub struct Cx<'a, K: Managed> {
     object: K,
     key: &'a Key,
-    shared: &'a Shared,
-    work: Mutex<Work>,
+    shared: &'a Arc<Shared>,
+    writes: &'a Writes,
+    /// The number of this reconcile, by which older references are told from those of today.
+    epoch: u64,
+    work: Mutex<Work<K::Fields>>,
+    /// One at a time puts the finalizer on.
+    finalizing: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug)]
-struct Work {
+struct Work<F> {
+    /// The resource as the API server last told it, our own writes included.
+    live: Arc<DynamicObject>,
     draft: Draft,
+    /// The kind's own status fields, once somebody changed them.
+    fields: Option<F>,
     components: Vec<Component>,
     finished: bool,
-    /// When a child wants to be looked at again.
+    applied: HashSet<ChildKey>,
+    /// When the caches, or a child, want to be looked at again.
     again: Option<Duration>,
+    /// When the reconciler wants to look again, by the manager's clock.
+    requeue: Option<Duration>,
+    without_cleanup: bool,
 }
 
 #[derive(Debug)]
 struct Component {
     name: &'static str,
     outcome: Result<Progress, Error>,
+}
+
+/// What a reconcile leaves behind.
+pub(super) struct Left {
+    pub draft: Draft,
+    pub live: Arc<DynamicObject>,
+    pub again: Option<Duration>,
+    pub requeue: Option<Duration>,
 }
 
 impl<K: Managed> Deref for Cx<'_, K> {
@@ -55,14 +83,33 @@ impl<K: Managed> Deref for Cx<'_, K> {
     }
 }
 
+impl<K: Managed> fmt::Debug for Cx<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
 impl<'a, K: Managed> Cx<'a, K> {
-    pub(super) fn new(object: K, key: &'a Key, shared: &'a Shared, draft: Draft) -> Self {
-        Self {
-            object,
-            key,
-            shared,
-            work: Mutex::new(Work { draft, components: Vec::new(), finished: false, again: None }),
-        }
+    pub(super) fn new(
+        (object, live): (K, Arc<DynamicObject>),
+        key: &'a Key,
+        shared: &'a Arc<Shared>,
+        writes: &'a Writes,
+        epoch: u64,
+    ) -> Self {
+        let work = Work {
+            draft: Draft::of(&live),
+            live,
+            fields: None,
+            components: Vec::new(),
+            finished: false,
+            applied: HashSet::new(),
+            again: None,
+            requeue: None,
+            without_cleanup: false,
+        };
+        let (work, finalizing) = (Mutex::new(work), tokio::sync::Mutex::default());
+        Self { object, key, shared, writes, epoch, work, finalizing }
     }
 
     /// The connection, for what the context does not cover.
@@ -70,8 +117,18 @@ impl<'a, K: Managed> Cx<'a, K> {
         &self.shared.client
     }
 
-    /// Annotations that tie an object to this resource where no owner reference can: on objects of other
-    /// namespaces, or on the pod template of a Deployment whose pods are [`super::Watches::related`].
+    /// The resource itself, which the context derefs to.
+    pub fn resource(&self) -> &K {
+        &self.object
+    }
+
+    /// The time now, by the manager's clock: the system's, or the one that a test holds.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Annotations that tie an object to this resource where no owner reference can, such as the pod
+    /// template of a Deployment whose pods are [`super::Watches::related`].
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let of = format!("{}.{}", K::kind(&()), K::group(&()));
         [(PRIMARY_RESOURCE, self.key.object.to_string()), (PRIMARY_RESOURCE_TYPE, of)]
@@ -79,8 +136,12 @@ impl<'a, K: Managed> Cx<'a, K> {
             .into()
     }
 
-    /// Makes a child what it is given as, by server-side apply: owned by this resource, in its
-    /// namespace, created if it is missing. No request is made if nothing differs.
+    /// Makes a child what it is given as, by server-side apply: created if it is missing, owned by this
+    /// resource, and in its namespace unless it names another. No request is made if nothing differs.
+    ///
+    /// A child in another namespace, or in none, cannot have an owner reference: it gets annotations and
+    /// a label, this resource gets a finalizer first, and is kept until the child is deleted with it. Its
+    /// kind must be declared by [`super::Watches::owns`], so that it is found again after a restart.
     ///
     /// # Errors
     /// An object of that name that belongs to somebody else; whatever the API server refuses.
@@ -92,49 +153,163 @@ impl<'a, K: Managed> Cx<'a, K> {
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
-        let name = child.name_any();
-        let object = self.child(child);
-        async move { self.apply_object(gvk::<C>(), name, object?).await }
+        self.apply_as(child, false)
     }
 
-    /// A child as it is sent: ours, in our namespace, without a status.
-    fn child<C>(&self, mut child: C) -> Result<Value, Error>
+    /// The same; a child that the API server does not let become what it shall be, as most fields of a
+    /// pod and of a Job are immutable, is deleted and made anew.
+    ///
+    /// # Errors
+    /// As [`Cx::apply`].
+    pub fn apply_or_recreate<C>(
+        &self,
+        child: C,
+    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
-        let owner = self.object.controller_owner_ref(&());
-        child.meta_mut().owner_references = owner.map(|owner| vec![owner]);
-        child.meta_mut().namespace.clone_from(&self.key.object.namespace);
-        child.labels_mut().insert(MANAGED_BY.to_owned(), self.shared.operator.clone());
+        self.apply_as(child, true)
+    }
+
+    fn apply_as<C>(
+        &self,
+        child: C,
+        recreate: bool,
+    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
+    where
+        C: Resource<DynamicType = ()> + Serialize,
+    {
+        let (name, namespace) = (child.name_any(), child.namespace());
+        let object = self.child(&child);
+        async move { self.apply_object(&gvk::<C>(), (namespace, name), object?, recreate).await }
+    }
+
+    /// A child as it is sent: ours, without a status.
+    fn child<C>(&self, child: &C) -> Result<Value, Error>
+    where
+        C: Resource<DynamicType = ()> + Serialize,
+    {
         let mut object =
-            serde_json::to_value(&child).map_err(|e| Error::Permanent(e.to_string()))?;
+            serde_json::to_value(child).map_err(|e| Error::Permanent(e.to_string()))?;
         if let Some(fields) = object.as_object_mut() {
             let gvk = gvk::<C>();
             fields.insert("apiVersion".into(), gvk.api_version().into());
             fields.insert("kind".into(), gvk.kind.into());
             fields.remove("status");
         }
+        object["metadata"]["labels"][MANAGED_BY] = self.shared.operator.as_str().into();
         Ok(object)
     }
 
     async fn apply_object(
         &self,
-        gvk: GroupVersionKind,
-        name: String,
-        object: Value,
+        gvk: &GroupVersionKind,
+        (namespace, name): (Option<String>, String),
+        mut object: Value,
+        recreate: bool,
     ) -> Result<Progress, Error> {
-        let mapping = self.shared.mapper.resolve(&gvk).await?;
-        let namespace = self.key.object.namespace.clone().filter(|_| mapping.namespaced);
+        let mapping = self.shared.resolve(gvk, self.key).await?;
+        let own = &self.key.object.namespace;
+        let namespace = namespace.or_else(|| own.clone()).filter(|_| mapping.namespaced);
+        let uid = self.object.uid().unwrap_or_default();
+        if namespace == *own {
+            let owner = self.object.controller_owner_ref(&());
+            object["metadata"]["ownerReferences"] =
+                json!(owner.map_or_else(Vec::new, |us| vec![us]));
+        } else {
+            self.shared.is_declared(gvk, namespace.as_ref())?;
+            for (annotation, value) in self.annotations() {
+                object["metadata"]["annotations"][annotation] = value.into();
+            }
+            object["metadata"]["labels"][elsewhere::OWNER] = uid.as_str().into();
+            self.finalize().await?;
+        }
+        object["metadata"]["namespace"] = namespace.clone().into();
         let target = Target { resource: mapping.resource, namespace, name };
-        let owner_uid = self.object.uid().unwrap_or_default();
-        let desired = Desired { owner: self.key, owner_uid: &owner_uid, gvk: &gvk, target, object };
-        let cache = self.shared.owned(&gvk);
-        let applied = self.shared.children.apply(&self.shared.applier, &cache, desired).await?;
+        let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
+        self.work().applied.insert((gvk.clone(), key));
+        let known = self.shared.known(gvk, target.namespace.as_ref());
+        let desired = Desired { owner: self.key, owner_uid: &uid, gvk, target, object, recreate };
+        let applied = self.shared.children.apply(&self.shared.applier, &known, desired).await?;
         if let Some(again) = applied.again {
-            let mut work = self.work();
-            work.again = Some(work.again.map_or(again, |sooner| sooner.min(again)));
+            sooner(&mut self.work().again, again);
         }
         Ok(applied.progress)
+    }
+
+    /// Deletes the objects of a kind that this resource owns and that this reconcile did not apply. To be
+    /// called when all children have been: while a component has failed nothing is deleted, as what it
+    /// would have applied is not known. The kind must be declared by [`super::Watches::owns`], or be
+    /// listed with [`super::Only::owned`].
+    ///
+    /// # Errors
+    /// What the API server refuses.
+    pub async fn prune<C: Resource<DynamicType = ()>>(&self) -> Result<Progress, Error> {
+        let (keep, failed) = {
+            let work = self.work();
+            (work.applied.clone(), work.components.iter().any(|part| part.outcome.is_err()))
+        };
+        if failed {
+            return Ok(Progress::pending("NotAllApplied", "nothing is pruned while others fail"));
+        }
+        let gvk = gvk::<C>();
+        let mapping = self.shared.resolve(&gvk, self.key).await?;
+        let of = (&gvk, &mapping.resource);
+        let (children, applier) = (&self.shared.children, &self.shared.applier);
+        let mut ending = 0;
+        for known in self.shared.all_known(&gvk) {
+            ending += children.prune(applier, of, &*known, self.key, &keep).await?;
+        }
+        Ok(match ending {
+            0 => Progress::Ready,
+            some => {
+                Progress::pending("Pruning", format!("{some} of {} are being deleted", gvk.kind))
+            }
+        })
+    }
+
+    /// An object that this resource refers to, in any namespace (`None` for its own, or for none where
+    /// the kind has none): whether it is missing, not ready or ready. For as long as the resource refers
+    /// to it in every reconcile, each change of it wakes the resource. No request is made unless it
+    /// changed since.
+    ///
+    /// # Errors
+    /// What the API server refuses; an object that does not fit its kind.
+    pub async fn reference<C: Kind>(
+        &self,
+        namespace: impl Into<Option<&str>>,
+        name: &str,
+    ) -> Result<Reference<C>, Error> {
+        let namespace = namespace.into().map(str::to_owned);
+        let key = ObjectKey {
+            namespace: namespace.or_else(|| self.key.object.namespace.clone()),
+            name: name.to_owned(),
+        };
+        self.reference_to(key).await
+    }
+
+    /// Not generic in how the namespace is given, so that it is compiled once per kind.
+    pub(super) async fn reference_to<C: Kind>(
+        &self,
+        key: ObjectKey,
+    ) -> Result<Reference<C>, Error> {
+        let gvk = gvk::<C>();
+        let target = format!("{} \"{key}\"", gvk.kind);
+        let by = (&self.shared.mapper, &self.shared.applier);
+        let holder = (self.key, self.epoch);
+        let Some(found) = self.shared.references.get(by, &gvk, key, holder).await? else {
+            return Ok(Reference::Missing { target });
+        };
+        let object = C::deserialize(&*found.object).map_err(|error| {
+            Error::waiting("InvalidObject", format!("{target} does not fit its kind: {error}"))
+        })?;
+        let object = Arc::new(object);
+        Ok(match found.readiness {
+            Readiness::Ready => Reference::Ready(object),
+            Readiness::Pending { message, .. } | Readiness::Failed { message, .. } => {
+                Reference::NotReady { object, target, message }
+            }
+        })
     }
 
     /// The names of the [`super::Watches::related`] objects of this resource, sorted, from memory.
@@ -160,24 +335,39 @@ impl<'a, K: Managed> Cx<'a, K> {
         work.components.push(Component { name, outcome });
     }
 
-    /// Changes the kind's own status fields; they are written at the end, if they differ.
-    ///
-    /// # Errors
-    /// Fields that cannot be written as JSON.
-    pub fn status(&self, change: impl FnOnce(&mut K::Fields)) -> Result<(), Error> {
-        let mut fields = self
-            .object
-            .status()
-            .map_or_else(Default::default, |status: &Status<K::Fields>| status.fields.clone());
+    /// Tells what happened in an event, for `kubectl describe`: a CamelCase word and a sentence. It is
+    /// written by and by, and must not hold a secret.
+    pub fn event(&self, reason: &str, note: &str) {
+        self.tell(Severity::Normal, reason, note);
+    }
+
+    /// The same for what somebody should have a look at.
+    pub fn warn(&self, reason: &str, note: &str) {
+        self.tell(Severity::Warning, reason, note);
+    }
+
+    fn tell(&self, severity: Severity, reason: &str, note: &str) {
+        let (live, words) = (self.live(), (reason, "Reconcile"));
+        self.shared.events.about(&gvk::<K>(), &live, severity, words, note);
+    }
+
+    /// The kind's own status fields, as they will be written.
+    pub fn fields(&self) -> K::Fields {
+        let before =
+            || self.object.status().map(|status: &Status<K::Fields>| status.fields.clone());
+        self.work().fields.clone().or_else(before).unwrap_or_default()
+    }
+
+    /// Changes the kind's own status fields; they are written once, at the end, if they differ.
+    pub fn status(&self, change: impl FnOnce(&mut K::Fields)) {
+        let mut fields = self.fields();
         change(&mut fields);
-        let fields = serde_json::to_value(fields).map_err(|e| Error::Permanent(e.to_string()))?;
-        let mut work = self.work();
-        if let Value::Object(fields) = fields {
-            for (name, value) in fields {
-                work.draft.set(&name, value);
-            }
-        }
-        Ok(())
+        self.work().fields = Some(fields);
+    }
+
+    /// Has the resource looked at again after this time, by the manager's clock, at the latest.
+    pub fn requeue(&self, after: Duration) {
+        sooner(&mut self.work().requeue, after);
     }
 
     /// Sums up: the resource is Ready if all components are.
@@ -189,27 +379,108 @@ impl<'a, K: Managed> Cx<'a, K> {
         let components = std::mem::take(&mut work.components);
         work.draft.condition(summary(&components));
         work.finished = true;
-        let failed = components.into_iter().filter_map(|component| component.outcome.err());
-        match failed.into_iter().find(|error| !matches!(error, Error::Waiting { .. })) {
-            Some(error) => Err(error),
-            None => Ok(work.again.map_or(Action::AwaitChange, Action::Requeue)),
+        let mut failed: Vec<Error> =
+            components.into_iter().filter_map(|component| component.outcome.err()).collect();
+        failed.retain(|error| !matches!(error, Error::Waiting { .. }));
+        // Another reconcile comes at once anyway; what else failed is told by it.
+        let conflict = failed.iter().position(|error| matches!(error, Error::Conflict));
+        match failed.is_empty() {
+            true => Ok(work.requeue.map_or(Action::AwaitChange, Action::Requeue)),
+            false => Err(failed.swap_remove(conflict.unwrap_or(0))),
         }
     }
 
-    /// The draft of the status; a reconcile that failed before [`Cx::finish`] is not Ready.
-    pub(super) fn into_draft(self, failed: Option<&Error>) -> Draft {
+    /// Said by the default [`super::Reconciler::cleanup`].
+    pub(super) fn without_cleanup(&self) {
+        self.work().without_cleanup = true;
+    }
+
+    pub(super) fn has_cleanup(&self) -> bool {
+        !self.work().without_cleanup
+    }
+
+    /// Puts the finalizer on, if it is not there.
+    pub(super) async fn finalize(&self) -> Result<(), Error> {
+        let name = finalizer::name(&K::group(&()));
+        let _one = self.finalizing.lock().await;
+        let live = self.live();
+        if finalizer::is_set(&live, &name) {
+            return Ok(());
+        }
+        self.patch(&self.object, finalizer::added(&live, &name)).await.map(|_| ())
+    }
+
+    /// Takes the finalizer off, and lets the resource go.
+    pub(super) async fn unfinalize(&self) -> Result<(), Error> {
+        let live = self.live();
+        let name = finalizer::name(&K::group(&()));
+        self.patch(&self.object, finalizer::removed(&live, &name)).await.map(|_| ())
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        self.key
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        self.shared
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Something was decided on our own word, which the watch may never confirm.
+    pub(super) fn look_again(&self) {
+        sooner(&mut self.work().again, CATCH_UP);
+    }
+
+    /// The resource as the API server last told it.
+    pub(super) fn live(&self) -> Arc<DynamicObject> {
+        self.work().live.clone()
+    }
+
+    pub(super) fn version(&self) -> Option<String> {
+        self.work().live.metadata.resource_version.clone()
+    }
+
+    pub(super) fn wrote_self(&self, written: &DynamicObject) {
+        self.writes.note(self.key, written);
+        self.work().live = Arc::new(written.clone());
+    }
+
+    pub(super) fn condition(&self, condition: Condition) {
+        self.work().draft.condition(condition);
+    }
+
+    /// What is left of it; a reconcile that failed before [`Cx::finish`] is not Ready.
+    pub(super) fn into_left(self, failed: Option<&Error>) -> Result<Left, Error> {
         let work = self.work.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut draft = work.draft;
-        if let Some(error) = failed.filter(|_| !work.finished) {
+        let Work { live, mut draft, fields, finished, again, requeue, .. } = work;
+        if let Some(fields) = fields {
+            let before = self.object.status().map(|status: &Status<K::Fields>| &status.fields);
+            let before = before.map(serde_json::to_value).transpose().map_err(Error::transient)?;
+            let after = serde_json::to_value(fields).map_err(Error::transient)?;
+            for name in before.iter().filter_map(Value::as_object).flat_map(serde_json::Map::keys) {
+                draft.set(name, Value::Null); // what the new fields leave out is taken away
+            }
+            if let Value::Object(after) = after {
+                after.into_iter().for_each(|(name, value)| draft.set(&name, value));
+            }
+        }
+        if let Some(error) = failed.filter(|_| !finished) {
             let (reason, message) = cause(error);
             draft.condition(Condition::new(types::READY, false, reason, message));
         }
-        draft
+        Ok(Left { draft, live, again, requeue })
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, Work<K::Fields>> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn sooner(when: &mut Option<Duration>, after: Duration) {
+    *when = Some(when.map_or(after, |known| known.min(after)));
 }
 
 fn condition(name: &str, outcome: &Result<Progress, Error>) -> Condition {
@@ -229,7 +500,7 @@ fn condition(name: &str, outcome: &Result<Progress, Error>) -> Condition {
 fn cause(error: &Error) -> (String, String) {
     match error {
         Error::Waiting { reason, message } => (reason.clone(), message.clone()),
-        Error::Permanent(_) | Error::Transient(_) => {
+        Error::Permanent(_) | Error::Transient(_) | Error::Conflict => {
             (reasons::RECONCILE_ERROR.to_owned(), error.to_string())
         }
     }

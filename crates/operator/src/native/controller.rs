@@ -1,40 +1,52 @@
 //! From the manager's queue to a user's reconciler and back.
 
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::conditions::{Condition, types};
-use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::mapper::{Mapper, Mapping};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use kube::Client;
 use kube::core::{DynamicObject, GroupVersionKind};
+use kube::{Client, Resource};
 use tokio::sync::OnceCell;
 
 use super::children::Children;
-use super::context::{Cx, MANAGED_BY};
-use super::{Action, Error, Reconciler, Watches};
+use super::clock::Clock;
+use super::context::{Cx, Left, MANAGED_BY};
+use super::objects::{Known, Objects, Stored};
+use super::references::References;
+use super::watches::Kind;
+use super::{Action, Error, Progress, Reconciler, Watches, elsewhere, finalizer, gvk};
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
 use crate::manager::dependents::{Dependent, Dependents};
+use crate::manager::events::Recorder;
 use crate::manager::feeds::Cache;
-use crate::manager::queue::Key;
-use crate::manager::status::{Draft, Written};
+use crate::manager::queue::{Key, Urgency};
+use crate::manager::status::Written;
 
 /// Carries one [`Reconciler`].
 pub(crate) struct NativeController<R> {
     reconciler: R,
-    shared: Shared,
+    shared: Arc<Shared>,
     /// The caches of what the reconciler declares.
     caches: Vec<Arc<Cache<Dependent>>>,
     /// Set once they have been filled.
     filled: OnceCell<()>,
+    period: Option<Duration>,
 }
 
 /// How long the first reconcile waits for the caches: without them it would take what it does not see
 /// for missing.
 const FILLING: Duration = Duration::from_secs(10);
+
+/// How long news of missing kinds is waited for before they are asked for again.
+const LISTENING: Duration = Duration::from_mins(1);
 
 /// What all reconciles of a kind share.
 pub(super) struct Shared {
@@ -43,15 +55,217 @@ pub(super) struct Shared {
     pub applier: Applier,
     /// The operator's name: field manager, and the label of what it owns.
     pub operator: String,
+    pub clock: Clock,
+    pub events: Recorder,
     pub children: Children,
+    pub references: References,
     pub related: Vec<(GroupVersionKind, Arc<Cache<Dependent>>)>,
+    /// The kinds of children, each with where they are watched; `None` is everywhere.
+    pub owned: HashMap<GroupVersionKind, HashSet<Option<String>>>,
+    stored: Vec<StoredKind>,
     dependents: Arc<Dependents>,
+    epochs: AtomicU64,
+    /// Who waits for news of which API group.
+    awaited: Mutex<HashSet<(Key, String)>>,
+}
+
+/// The objects of one kind, by their type and without.
+struct StoredKind {
+    type_id: TypeId,
+    gvk: GroupVersionKind,
+    /// Whether all children of this kind are among them.
+    owned: bool,
+    objects: Arc<dyn Stored>,
+    typed: Arc<dyn Any + Send + Sync>,
 }
 
 impl Shared {
-    /// The cache of the objects of a kind that this operator owns.
-    pub fn owned(&self, gvk: &GroupVersionKind) -> Arc<Cache<Dependent>> {
-        self.dependents.watch(gvk, &format!("{MANAGED_BY}={}", self.operator))
+    fn new(hub: &Hub, watches: Watches, kind: usize) -> Self {
+        let related = watches.related.into_iter();
+        let related = related
+            .map(|(gvk, selector)| (gvk.clone(), hub.dependents.watch(&gvk, &selector, None)))
+            .collect();
+        let (feeds, ..) = hub.dependents.parts();
+        let mut owned: HashMap<_, HashSet<_>> = HashMap::new();
+        let listed = watches.listed.iter().filter(|listed| listed.owned);
+        let listed = listed.map(|listed| (listed.gvk.clone(), None));
+        for (gvk, namespace) in watches.owned.into_iter().chain(listed) {
+            let namespaces = owned.entry(gvk).or_default();
+            namespaces.extend(feeds.namespaces.iter().cloned());
+            if !namespaces.contains(&None) {
+                namespaces.extend(namespace.map(Some));
+            }
+        }
+        let stored = watches.listed.into_iter().map(|listed| {
+            let (objects, typed) = (listed.start)(hub, kind);
+            StoredKind {
+                type_id: listed.type_id,
+                gvk: listed.gvk,
+                owned: listed.owned,
+                objects,
+                typed,
+            }
+        });
+        let references = References::new(hub);
+        watches.required.iter().for_each(|gvk| references.require(gvk));
+        Self {
+            client: hub.client.clone(),
+            mapper: hub.mapper.clone(),
+            applier: Applier::new(hub.client.clone(), &hub.operator),
+            operator: hub.operator.clone(),
+            clock: hub.clock.clone(),
+            events: hub.events.clone(),
+            children: Children::default(),
+            references,
+            related,
+            owned,
+            stored: stored.collect(),
+            dependents: hub.dependents.clone(),
+            epochs: AtomicU64::new(1),
+            awaited: Mutex::default(),
+        }
+    }
+
+    /// What is known of the children of a kind in a namespace; a watch is started if there is none.
+    pub fn known(&self, gvk: &GroupVersionKind, namespace: Option<&String>) -> Arc<dyn Known> {
+        let stored = self.stored.iter().find(|stored| stored.owned && stored.gvk == *gvk);
+        match stored {
+            Some(stored) => stored.objects.clone(),
+            None => self.owned_in(gvk, namespace),
+        }
+    }
+
+    fn owned_in(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: Option<&String>,
+    ) -> Arc<Cache<Dependent>> {
+        let watched = self.dependents.parts().0.namespaces.iter();
+        let beyond = namespace.filter(|_| {
+            !watched.clone().any(|watched| watched.is_none() || watched.as_ref() == namespace)
+        });
+        self.dependents.watch(gvk, &format!("{MANAGED_BY}={}", self.operator), beyond)
+    }
+
+    /// What is known of the children of a kind, wherever they are.
+    pub fn all_known(&self, gvk: &GroupVersionKind) -> Vec<Arc<dyn Known>> {
+        let mut known = vec![self.known(gvk, None)];
+        let watched = &self.dependents.parts().0.namespaces;
+        let places = self.owned.get(gvk).into_iter().flatten();
+        for beyond in places.flatten().filter(|place| !watched.contains(&Some((*place).clone()))) {
+            known.push(self.known(gvk, Some(beyond)));
+        }
+        known
+    }
+
+    /// Whether children of a kind in that namespace are found again after a restart.
+    pub fn is_declared(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: Option<&String>,
+    ) -> Result<(), Error> {
+        let places = self.owned.get(gvk);
+        let here = |places: &HashSet<Option<String>>| {
+            namespace.is_none() || places.contains(&None) || places.contains(&namespace.cloned())
+        };
+        if places.is_some_and(here) {
+            return Ok(());
+        }
+        let kind = &gvk.kind;
+        Err(Error::Permanent(match namespace {
+            Some(namespace) => format!(
+                "a {kind} in namespace {namespace} must be declared, to be deleted in the end: \
+                 `watches.owns_in::<{kind}>(\"{namespace}\")`"
+            ),
+            None => format!(
+                "a cluster-scoped {kind} must be declared, to be deleted in the end: \
+                 `watches.owns::<{kind}>()`"
+            ),
+        }))
+    }
+
+    /// The objects in memory of a type.
+    pub fn objects<C: Kind>(&self) -> Option<Arc<Objects<C>>> {
+        let of_type = self.stored.iter().find(|stored| stored.type_id == TypeId::of::<C>())?;
+        of_type.typed.clone().downcast().ok()
+    }
+
+    /// The same, without their type.
+    pub fn stored<C: Kind>(&self) -> Option<&Arc<dyn Stored>> {
+        let of_type = self.stored.iter().find(|stored| stored.type_id == TypeId::of::<C>())?;
+        Some(&of_type.objects)
+    }
+
+    /// Which resource serves a kind. Where none does the resource waits, and is woken when a definition
+    /// of the kind's group comes.
+    pub async fn resolve(
+        self: &Arc<Self>,
+        gvk: &GroupVersionKind,
+        key: &Key,
+    ) -> Result<Mapping, Error> {
+        match self.mapper.resolve(gvk).await {
+            Err(error) if error.is_no_match() => {
+                self.await_group(&gvk.group, key);
+                // A definition that came since then has been told to nobody.
+                self.mapper.resolve(gvk).await.map_err(|error| match error.is_no_match() {
+                    true => Error::waiting("KindNotInstalled", error.to_string()),
+                    false => error.into(),
+                })
+            }
+            mapping => Ok(mapping?),
+        }
+    }
+
+    fn await_group(self: &Arc<Self>, group: &str, key: &Key) {
+        let awaited = (key.clone(), group.to_owned());
+        if !self.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(awaited.clone()) {
+            return;
+        }
+        let (feeds, queue, _) = self.dependents.parts();
+        let mut news = feeds.definitions.of_group(group);
+        feeds.definitions.follow(feeds);
+        let (this, queue) = (self.clone(), queue.clone());
+        self.spawn(async move {
+            // Without the right to watch definitions there is no news: then once a minute.
+            let _ = tokio::time::timeout(LISTENING, news.next()).await;
+            this.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&awaited);
+            let why = format!("kinds of {} may have come", awaited.1);
+            queue.add(awaited.0, Urgency::Live, &why);
+        });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let (feeds, ..) = self.dependents.parts();
+        let stop = feeds.stop.clone();
+        feeds.tasks.spawn(async move { stop.run_until_cancelled(task).await });
+    }
+
+    fn forget(&self, key: &Key) {
+        self.references.forget(key);
+        self.stored.iter().for_each(|stored| stored.objects.forget(key));
+    }
+
+    fn settle(&self, key: &Key, epoch: u64) {
+        self.references.settle(key, epoch);
+        self.stored.iter().for_each(|stored| stored.objects.settle(key, epoch));
+    }
+
+    /// When a resource comes next. The queue waits by the system's clock; by another one we do.
+    fn next(&self, key: &Key, again: Option<Duration>, requeue: Option<Duration>) -> Next {
+        let waits = requeue.and_then(|after| self.clock.sleep(after));
+        let by_queue = requeue.filter(|_| waits.is_none());
+        if let Some(waits) = waits {
+            let (_, queue, _) = self.dependents.parts();
+            let (queue, key) = (queue.clone(), key.clone());
+            self.spawn(async move {
+                waits.await;
+                queue.add(key, Urgency::Live, "asked to look again");
+            });
+        }
+        match again.into_iter().chain(by_queue).min() {
+            Some(after) => Next::After(after),
+            None => Next::Rest,
+        }
     }
 }
 
@@ -59,53 +273,48 @@ impl<R: Reconciler> NativeController<R> {
     /// Starts the watches that the reconciler declares.
     pub fn new(reconciler: R, hub: &Hub) -> Self {
         let mut watches = Watches::default();
-        R::watches(&mut watches);
-        let related = watches
-            .related
-            .into_iter()
-            .map(|(gvk, selector)| (gvk.clone(), hub.dependents.watch(&gvk, &selector)))
-            .collect();
-        let shared = Shared {
-            client: hub.client.clone(),
-            mapper: hub.mapper.clone(),
-            applier: Applier::new(hub.client.clone(), &hub.operator),
-            operator: hub.operator.clone(),
-            children: Children::default(),
-            related,
-            dependents: hub.dependents.clone(),
-        };
-        let owned = watches.owned.iter().map(|gvk| shared.owned(gvk));
-        let caches = owned.chain(shared.related.iter().map(|(_, cache)| cache.clone())).collect();
-        Self { reconciler, shared, caches, filled: OnceCell::new() }
+        reconciler.watches(&mut watches);
+        let (_, queue, kinds) = hub.dependents.parts();
+        let kind = kinds.id(&gvk::<R::Object>()).unwrap_or_default();
+        watches.wakes.iter().for_each(|wake| wake.connect(queue, kind));
+        let period = watches.period;
+        let shared = Arc::new(Shared::new(hub, watches, kind));
+        let mut caches: Vec<_> = shared.related.iter().map(|(_, cache)| cache.clone()).collect();
+        for (gvk, places) in &shared.owned {
+            if !shared.stored.iter().any(|stored| stored.owned && stored.gvk == *gvk) {
+                let places = places.iter().map(Option::as_ref);
+                caches.extend(places.map(|place| shared.owned_in(gvk, place)));
+            }
+        }
+        Self { reconciler, shared, caches, filled: OnceCell::new(), period }
     }
 
     async fn run(&self, request: Request) -> Result<Next, Failure> {
         let Request { key, object, api, writes } = request;
-        if object.metadata.deletion_timestamp.is_some() {
+        let is_leaving = object.metadata.deletion_timestamp.is_some();
+        if is_leaving && !finalizer::is_set(&object, &finalizer::name(&R::Object::group(&()))) {
             return Ok(Next::Rest); // what it owns is collected with it
         }
-        let fill = || async {
-            join_all(self.caches.iter().map(|cache| cache.settled(FILLING))).await;
-        };
-        self.filled.get_or_init(fill).await;
-        let mut draft = Draft::of(&object);
-        let (draft, outcome) = match decode::<R::Object>(&object) {
+        self.filled.get_or_init(|| self.fill()).await;
+        let decoded = match decode::<R::Object>(&object) {
+            Ok(decoded) => decoded,
             Err(message) => {
-                draft.condition(Condition::new(
-                    types::READY,
-                    false,
-                    "InvalidSpec",
-                    message.clone(),
-                ));
-                (draft, Err(Error::Permanent(message)))
-            }
-            Ok(decoded) => {
-                let cx = Cx::new(decoded, &key, &self.shared, draft);
-                let outcome = self.reconciler.reconcile(&cx).await;
-                (cx.into_draft(outcome.as_ref().err()), outcome)
+                return self.refuse(&Request { key, object, api, writes }, message).await;
             }
         };
-        match draft.write(&api, &object).await {
+        let epoch = self.shared.epochs.fetch_add(1, Ordering::Relaxed);
+        let cx = Cx::new((decoded, object), &key, &self.shared, &writes, epoch);
+        let outcome = if is_leaving { self.leave(&cx).await } else { self.stay(&cx).await };
+        let left = cx.into_left(outcome.as_ref().err());
+        let (outcome, left) = match (outcome, left) {
+            (Err(Error::Conflict), _) => return Err(Failure::Conflict),
+            (Ok(Outcome::Gone), _) => return Ok(Next::Rest),
+            (_, Err(error)) => return Err(Failure::Permanent(error.to_string())),
+            (Ok(Outcome::Acted(action)), Ok(left)) => (Ok(action), left),
+            (Err(error), Ok(left)) => (Err(error), left),
+        };
+        let Left { draft, live, again, requeue } = left;
+        match draft.write(&api, &live).await {
             Ok(Written::Conflict) => return Err(Failure::Conflict),
             Ok(Written::Changed(written)) => writes.note(&key, &written),
             Ok(Written::Unchanged | Written::Gone) => {}
@@ -113,13 +322,90 @@ impl<R: Reconciler> NativeController<R> {
                 return Err(Failure::Transient(format!("cannot write the status: {error}")));
             }
         }
-        match outcome {
-            Ok(Action::AwaitChange) | Err(Error::Waiting { .. }) => Ok(Next::Rest),
-            Ok(Action::Requeue(after)) => Ok(Next::After(after)),
-            Err(Error::Permanent(message)) => Err(Failure::Permanent(message)),
-            Err(Error::Transient(error)) => Err(Failure::Transient(error.to_string())),
+        if outcome.is_ok() {
+            self.shared.settle(&key, epoch);
+        }
+        let asked = match outcome {
+            Ok(Action::AwaitChange) | Err(Error::Waiting { .. }) => None,
+            Ok(Action::Requeue(after)) => Some(after),
+            Err(Error::Permanent(message)) => return Err(Failure::Permanent(message)),
+            Err(Error::Transient(error)) => return Err(Failure::Transient(error.to_string())),
+            Err(Error::Conflict) => return Err(Failure::Conflict),
+        };
+        let requeue = asked.into_iter().chain(requeue).chain(self.period).min();
+        Ok(self.shared.next(&key, again, requeue))
+    }
+
+    async fn fill(&self) {
+        join_all(self.caches.iter().map(|cache| cache.settled(FILLING))).await;
+        let stored = async {
+            while !self.shared.stored.iter().all(|stored| stored.objects.is_settled()) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        // As with caches: a right that is missing has been said, and work goes on.
+        let _ = tokio::time::timeout(FILLING, stored).await;
+    }
+
+    async fn stay(&self, cx: &Cx<'_, R::Object>) -> Result<Outcome, Error> {
+        if self.has_cleanup(cx) {
+            cx.finalize().await?;
+        }
+        Ok(Outcome::Acted(self.reconciler.reconcile(cx).await?))
+    }
+
+    /// What a resource in deletion comes to: first the user's cleanup, then what owner references do not
+    /// take along, then the finalizer goes.
+    async fn leave(&self, cx: &Cx<'_, R::Object>) -> Result<Outcome, Error> {
+        let mut progress = Progress::Ready;
+        if self.has_cleanup(cx) {
+            progress = self.reconciler.cleanup(cx).await?;
+        }
+        if progress == Progress::Ready {
+            let uid = cx.meta().uid.clone().unwrap_or_default();
+            progress = elsewhere::remove(&self.shared, &uid).await?;
+        }
+        match progress {
+            Progress::Ready => {
+                cx.unfinalize().await?;
+                Ok(Outcome::Gone)
+            }
+            Progress::Pending { reason, message } => {
+                let message = format!("being deleted: {message}");
+                cx.condition(Condition::new(types::READY, false, reason, message));
+                Ok(Outcome::Acted(Action::AwaitChange))
+            }
         }
     }
+
+    /// Whether the reconciler implements `cleanup`: the default one says so as soon as it is called, an
+    /// implementation does nothing before its future is polled.
+    fn has_cleanup(&self, cx: &Cx<'_, R::Object>) -> bool {
+        drop(self.reconciler.cleanup(cx));
+        cx.has_cleanup()
+    }
+
+    /// An object that does not fit its kind is the trouble of this one resource.
+    async fn refuse(&self, request: &Request, message: String) -> Result<Next, Failure> {
+        let mut draft = crate::manager::status::Draft::of(&request.object);
+        draft.condition(Condition::new(types::READY, false, "InvalidSpec", message.clone()));
+        match draft.write(&request.api, &request.object).await {
+            Ok(Written::Conflict) => Err(Failure::Conflict),
+            Ok(Written::Changed(written)) => {
+                request.writes.note(&request.key, &written);
+                Err(Failure::Permanent(message))
+            }
+            Ok(Written::Unchanged | Written::Gone) => Err(Failure::Permanent(message)),
+            Err(error) => Err(Failure::Transient(format!("cannot write the status: {error}"))),
+        }
+    }
+}
+
+enum Outcome {
+    /// The reconciler has done something, and wants this next.
+    Acted(Action),
+    /// The finalizer is off.
+    Gone,
 }
 
 impl<R: Reconciler> Controller for NativeController<R> {
@@ -128,6 +414,7 @@ impl<R: Reconciler> Controller for NativeController<R> {
     }
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
+        self.shared.forget(key);
         self.shared.children.gone(&self.shared.applier, key).boxed()
     }
 }

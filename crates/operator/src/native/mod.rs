@@ -5,7 +5,7 @@
 //! ```ignore
 //! impl Reconciler for Backups {
 //!     type Object = Backup;
-//!     fn watches(watches: &mut Watches) { watches.owns::<Deployment>(); }
+//!     fn watches(&self, watches: &mut Watches) { watches.owns::<Deployment>(); }
 //!     async fn reconcile(&self, cx: &Cx<'_, Backup>) -> Result<Action, Error> {
 //!         cx.component("Deployment", cx.apply(manifest(cx))).await;   // an error is this component's condition
 //!         cx.finish()                                                 // Ready = all components
@@ -14,52 +14,50 @@
 //! ```
 
 mod children;
+mod claim;
+mod clock;
 mod context;
 mod controller;
+mod elsewhere;
+mod finalizer;
+mod names;
+mod objects;
+mod references;
+mod secrets;
 mod status;
+mod wake;
+mod watches;
+mod writes;
 
-use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::readiness::Readiness;
+use kube::Resource;
+use kube::core::GroupVersionKind;
 use kube::core::object::HasStatus;
-use kube::core::{GroupVersionKind, NamespaceResourceScope};
-use kube::{Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 
+pub use catamaran_cluster::watch::ObjectKey;
+pub use clock::{Clock, Tick};
 pub use context::Cx;
 pub(crate) use controller::NativeController;
+pub use references::Reference;
+pub use secrets::SecretOnce;
 pub use status::{Status, StatusFields};
+pub use wake::Wake;
+pub use watches::{Kind, Only, Watches};
 
-/// A kind that a reconciler can be written for: a namespaced custom resource with a [`Status`].
-/// Every type that `#[derive(CustomResource)]` makes with `status = "Status<…>"` (through an alias) is one.
-pub trait Managed:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + ResourceExt
-    + HasStatus<Status = Status<Self::Fields>>
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Send
-    + Sync
-    + 'static
-{
+/// A kind that a reconciler can be written for: a custom resource with a [`Status`]. Every type that
+/// `#[derive(CustomResource)]` makes with `status = "Status<…>"` (through an alias) is one.
+pub trait Managed: Kind + HasStatus<Status = Status<Self::Fields>> {
     /// The status fields besides conditions and observedGeneration.
     type Fields: StatusFields;
 }
 
 impl<K, F> Managed for K
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + ResourceExt
-        + HasStatus<Status = Status<F>>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static,
+    K: Kind + HasStatus<Status = Status<F>>,
     F: StatusFields,
 {
     type Fields = F;
@@ -71,35 +69,26 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The kind.
     type Object: Managed;
 
-    /// Declares what else wakes a resource: objects it owns, objects that point to it.
-    fn watches(_watches: &mut Watches) {}
+    /// Declares what else wakes a resource: objects it owns, objects it lists or refers to.
+    fn watches(&self, _watches: &mut Watches) {}
 
-    /// Brings the world closer to what the resource says.
+    /// Brings the world closer to what the resource says. Called again and again, also with nothing
+    /// changed: then it should make no request, which everything that [`Cx`] offers sees to.
     fn reconcile(
         &self,
         cx: &Cx<'_, Self::Object>,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
-}
 
-/// The kinds that wake a reconciler, besides its own.
-#[derive(Debug, Default)]
-pub struct Watches {
-    pub(crate) owned: Vec<GroupVersionKind>,
-    pub(crate) related: Vec<(GroupVersionKind, String)>,
-}
-
-impl Watches {
-    /// Objects that [`Cx::apply`] makes: any change of one wakes its owner.
-    pub fn owns<C: Resource<DynamicType = ()>>(&mut self) -> &mut Self {
-        self.owned.push(gvk::<C>());
-        self
-    }
-
-    /// Objects that others make for us, such as the pods of an owned Deployment: those with the labels of
-    /// `selector` wake the resource that their annotations name (see [`Cx::annotations`]).
-    pub fn related<C: Resource<DynamicType = ()>>(&mut self, selector: &str) -> &mut Self {
-        self.related.push((gvk::<C>(), selector.to_owned()));
-        self
+    /// Undoes, when the resource is deleted, what owner references do not: what is outside of
+    /// Kubernetes. Implement it (as an `async fn`) and the resource gets a finalizer before it is
+    /// reconciled for the first time, and is kept until this answers [`Progress::Ready`]. What it waits
+    /// for stands in Ready meanwhile; it is called again as `reconcile` would be.
+    fn cleanup(
+        &self,
+        cx: &Cx<'_, Self::Object>,
+    ) -> impl Future<Output = Result<Progress, Error>> + Send {
+        cx.without_cleanup();
+        std::future::ready(Ok(Progress::Ready))
     }
 }
 
@@ -131,6 +120,13 @@ pub enum Progress {
     },
 }
 
+impl Progress {
+    /// On its way, or stuck.
+    pub fn pending(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Pending { reason: reason.into(), message: message.into() }
+    }
+}
+
 impl From<Readiness> for Progress {
     fn from(readiness: Readiness) -> Self {
         match readiness {
@@ -159,22 +155,44 @@ pub enum Error {
     /// Another try may help.
     #[error("{0}")]
     Transient(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Somebody else wrote at the same time: again, soon, with what they wrote. Nobody is told.
+    #[error("the object was changed by somebody else meanwhile")]
+    Conflict,
+}
+
+impl Error {
+    /// Something else has to happen first.
+    pub fn waiting(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Waiting { reason: reason.into(), message: message.into() }
+    }
+
+    /// Another try may help.
+    pub fn transient(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Transient(error.into())
+    }
 }
 
 impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Self {
-        Self::Transient(Box::new(error))
+        match error {
+            kube::Error::Api(status) if status.is_conflict() => Self::Conflict,
+            error => Self::transient(error),
+        }
     }
 }
 
-impl From<catamaran_cluster::apply::ApplyError> for Error {
-    fn from(error: catamaran_cluster::apply::ApplyError) -> Self {
-        Self::Transient(Box::new(error))
+impl From<ApplyError> for Error {
+    fn from(error: ApplyError) -> Self {
+        match error.kind {
+            FailureKind::Conflict => Self::Conflict,
+            FailureKind::Invalid => Self::Permanent(error.to_string()),
+            _ => Self::transient(error),
+        }
     }
 }
 
 impl From<catamaran_cluster::mapper::MapperError> for Error {
     fn from(error: catamaran_cluster::mapper::MapperError) -> Self {
-        Self::Transient(Box::new(error))
+        Self::transient(error)
     }
 }

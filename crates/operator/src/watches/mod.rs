@@ -47,6 +47,8 @@ pub struct Watch {
     pub ignored: Vec<IgnoreRule>,
     /// What becomes of the definitions of the chart's `crds/`.
     pub crds: Definitions,
+    /// Whether records hold the whole chart, and not only what is needed of it.
+    pub full_record: bool,
     /// Where records lie; `None` is the namespace of each resource.
     pub storage_namespace: Option<String>,
 }
@@ -64,6 +66,7 @@ impl Watch {
             overrides: Overrides::default(),
             ignored: Vec::new(),
             crds: Definitions::default(),
+            full_record: false,
             storage_namespace: None,
         }
     }
@@ -238,7 +241,8 @@ impl Loader<'_> {
         let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
         let ignored = note(&mut wrong, rules);
         let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
-        match (hull, selector, period, workers, overrides, ignored, crds) {
+        let full = note(&mut wrong, raw.record.as_deref().map_or(Ok(false), is_full));
+        match (hull, selector, period, workers, overrides, ignored, crds.zip(full)) {
             (
                 Some(hull),
                 Some(selector),
@@ -246,7 +250,7 @@ impl Loader<'_> {
                 Some(max_concurrent_reconciles),
                 Some(overrides),
                 Some(ignored),
-                Some(crds),
+                Some((crds, full_record)),
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
                 hull,
@@ -257,6 +261,7 @@ impl Loader<'_> {
                 overrides,
                 ignored,
                 crds,
+                full_record,
                 storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
             }),
             _ => Err(wrong),
@@ -347,6 +352,14 @@ fn workers(number: i64) -> Result<usize, String> {
 
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
+}
+
+fn is_full(text: &str) -> Result<bool, String> {
+    match text {
+        "full" => Ok(true),
+        "slim" => Ok(false),
+        other => Err(format!("invalid record: {other:?} is none of slim, full")),
+    }
 }
 
 fn policy(text: &str) -> Result<Definitions, String> {

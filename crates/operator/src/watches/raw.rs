@@ -31,6 +31,7 @@ pub(super) struct RawWatch {
     pub max_concurrent_reconciles: Option<i64>,
     pub ignore_drift: Option<Vec<RawIgnore>>,
     pub crds: Option<String>,
+    pub record: Option<String>,
     pub storage_namespace: Option<String>,
     /// How operator-sdk compares with what is there. Here nothing is compared by a dry run, and
     /// `lookup` always sees the cluster, as with `server`.
@@ -39,7 +40,7 @@ pub(super) struct RawWatch {
 }
 
 /// All fields of [`RawWatch`].
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "group",
     "version",
     "kind",
@@ -53,6 +54,7 @@ const FIELDS: [&str; 15] = [
     "maxConcurrentReconciles",
     "ignoreDrift",
     "crds",
+    "record",
     "storageNamespace",
     "dryRunOption",
 ];

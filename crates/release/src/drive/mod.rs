@@ -6,6 +6,7 @@
 mod client_side;
 mod crds;
 mod force;
+mod handover;
 mod hooks;
 mod logs;
 mod objects;
@@ -39,6 +40,7 @@ use crate::plan::hooks::{HOOK_TIMEOUT, at, give_up};
 use crate::plan::{
     Action, Desired, Doing, Goal, History, How, Manifests, Plan, check_name, planned, resolve,
 };
+use crate::record::model::full_chart;
 use crate::record::store::Teller;
 use crate::record::{Release, Status, Store, Stored, codec};
 use crate::{Clock, Error};
@@ -268,7 +270,10 @@ impl Driver {
         desired: &Desired<'_>,
         action: &Action,
     ) -> Result<Applied, Error> {
-        let goal = Goal::new(history, desired, action, self.clock.now());
+        let mut goal = Goal::new(history, desired, action, self.clock.now());
+        if goal.create && self.ways.full_record {
+            goal.record.chart = full_chart(desired.chart);
+        }
         // What an earlier revision had is not asked to bring definitions of today.
         let definitions = match goal.doing {
             Doing::Install | Doing::Upgrade => self.definitions(desired.chart).await?,
@@ -402,6 +407,9 @@ impl Driver {
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
         for (how, object) in &plan.steps {
+            if *how == How::Apply {
+                self.leave_replicas(plan, object).await?;
+            }
             match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {
                     alive.insert(applied.uid.clone());

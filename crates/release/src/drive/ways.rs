@@ -11,6 +11,8 @@ use kube::api::PropagationPolicy;
 pub struct Ways {
     /// The record's description after success, instead of Helm's.
     pub description: Option<String>,
+    /// Records hold the whole chart, and not only what is needed of it.
+    pub full_record: bool,
     /// Hooks are recorded and not run.
     pub no_hooks: bool,
     /// What becomes of what `crds/` has.

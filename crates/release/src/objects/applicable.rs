@@ -67,6 +67,7 @@ pub(crate) fn make_applicable(gvk: &GroupVersionKind, object: &mut Value) -> Vec
     if gvk.group.is_empty() && gvk.kind == "Secret" {
         fold_string_data(object);
     }
+    drop_alternative(gvk, object);
     if let Some(pod) = object.pointer_mut(pod_spec(gvk)) {
         collapse_pod(pod, &mut warnings);
     }
@@ -97,6 +98,23 @@ fn leave_nulls_out(value: &mut Value) {
 fn is_struct(value: &Value) -> bool {
     let mut values = value.as_object().into_iter().flat_map(Map::values);
     values.any(|value| value.is_object() || value.is_array())
+}
+
+/// Strategies that exclude the defaults of the one before: kind, field, and the type that does.
+const STRATEGIES: [(&str, &str, &str); 2] =
+    [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
+
+/// A change of strategy: of the one before, apply would leave the defaults, which nobody owns, and the
+/// API server refuse both together. Client-side Helm drops them; so does a null.
+fn drop_alternative(gvk: &GroupVersionKind, object: &mut Value) {
+    let of_kind = |(kind, ..): &&(&str, &str, &str)| gvk.group == "apps" && gvk.kind == *kind;
+    let Some((_, field, excludes)) = STRATEGIES.iter().find(of_kind) else { return };
+    let strategy = object.pointer_mut("/spec").and_then(|spec| spec.get_mut(*field));
+    if let Some(strategy) = strategy.and_then(Value::as_object_mut)
+        && strategy.get("type").and_then(Value::as_str) == Some(excludes)
+    {
+        strategy.entry("rollingUpdate").or_insert(Value::Null);
+    }
 }
 
 /// `stringData` is never stored: a key of it that is not wanted any more would stay for ever.
@@ -246,6 +264,21 @@ mod tests {
             made("batch", "CronJob", job).0,
             json!({"spec": {"jobTemplate": within(&collapsed)}})
         );
+    }
+
+    #[test]
+    fn a_strategy_takes_the_defaults_of_the_other_away() {
+        for (kind, field, other) in STRATEGIES {
+            let with = |strategy: Value| json!({"spec": {field: strategy}});
+            let (object, _) =
+                made("apps", kind, with(json!({"type": other, "rollingUpdate": null})));
+            assert_eq!(object, with(json!({"type": other, "rollingUpdate": null})), "{kind}");
+            let rolling = with(json!({"type": "RollingUpdate"}));
+            assert_eq!(made("apps", kind, rolling.clone()).0, rolling);
+            // What the API server refuses is for it to refuse.
+            let both = with(json!({"type": other, "rollingUpdate": {"maxSurge": 1}}));
+            assert_eq!(made("apps", kind, both.clone()).0, both);
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use catamaran_chart::Chart;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use catamaran_chart::{Chart, File};
 use jiff::Timestamp;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
@@ -344,6 +346,21 @@ pub fn slim_chart(chart: &Chart) -> Value {
         "schema": null,
         "files": [],
     })
+}
+
+/// A chart as Helm stores it, with templates, files, schema and lock, but for the times of its files.
+/// Charts inside it are no part of a record.
+pub fn full_chart(chart: &Chart) -> Value {
+    let files = |files: &[File]| -> Vec<Value> {
+        let file = |file: &File| json!({ "name": file.name, "data": STANDARD.encode(&file.data) });
+        files.iter().map(file).collect()
+    };
+    let mut full = slim_chart(chart);
+    full["lock"] = json!(chart.lock);
+    full["templates"] = files(&chart.templates).into();
+    full["files"] = files(&chart.files).into();
+    full["schema"] = chart.schema.as_ref().map(|schema| STANDARD.encode(schema)).into();
+    full
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature

@@ -1,0 +1,403 @@
+//! Whole objects of a kind, typed, in memory: indexed by owner and namespace, and never behind what
+//! this process wrote itself.
+//!
+//! A watch tells of a write some milliseconds after its answer. Who counts objects in between counts
+//! wrongly, and makes one too many: so answers of our own writes lie over the watch's cache until the
+//! watch has told of them.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use catamaran_cluster::observed::Observed;
+use catamaran_cluster::watch::{Change, Content, ObjectKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
+
+use super::gvk;
+use super::watches::{Kind, Map, When};
+use crate::manager::Hub;
+use crate::manager::dependents::{Dependent, KindIndex};
+use crate::manager::feeds::{Cache, Subject};
+use crate::manager::queue::{Key, KindId, Queue, Urgency};
+
+/// How long an answer is believed that the watch says nothing of.
+const LAG: Duration = Duration::from_secs(10);
+
+/// What is known of the objects that a child may be among, for deciding whether to write it.
+pub(super) trait Known: Send + Sync {
+    /// One object.
+    fn dependent(&self, key: &ObjectKey) -> Option<Arc<Dependent>>;
+    /// When the last complete list of its namespace began.
+    fn listed_at(&self, key: &ObjectKey) -> Option<Instant>;
+    /// All that belong to a resource.
+    fn of(&self, owner: &Key) -> Vec<(ObjectKey, Arc<Dependent>)>;
+}
+
+impl Known for Cache<Dependent> {
+    fn dependent(&self, key: &ObjectKey) -> Option<Arc<Dependent>> {
+        self.get(key)
+    }
+
+    fn listed_at(&self, key: &ObjectKey) -> Option<Instant> {
+        Cache::listed_at(self, key)
+    }
+
+    fn of(&self, owner: &Key) -> Vec<(ObjectKey, Arc<Dependent>)> {
+        self.filter(|dependent| dependent.owners.contains(owner))
+    }
+}
+
+/// The objects of some kind, whichever.
+pub(super) trait Stored: Known + Any {
+    /// Whether the first list has been read, or there is none to be had.
+    fn is_settled(&self) -> bool;
+    /// Forgets what a resource held that it did not hold in this reconcile.
+    fn settle(&self, holder: &Key, epoch: u64);
+    /// Forgets a resource.
+    fn forget(&self, holder: &Key);
+    /// An object as the API server answered our write.
+    fn wrote(&self, object: &DynamicObject);
+    /// An object whose deletion the API server has accepted.
+    fn deleted(&self, key: &ObjectKey, uid: &str);
+}
+
+/// One object.
+pub(super) struct Entry<C> {
+    pub meta: ObjectMeta,
+    pub dependent: Arc<Dependent>,
+    /// The object, or why it does not fit its type.
+    pub object: Result<Arc<C>, String>,
+}
+
+pub(super) struct Objects<C> {
+    gvk: GroupVersionKind,
+    kind: KindId,
+    queue: Arc<Queue>,
+    kinds: Arc<KindIndex>,
+    cache: OnceLock<Arc<Cache<Entry<C>>>>,
+    when: Option<When<C>>,
+    map: Option<Map<C>>,
+    state: Mutex<State<C>>,
+}
+
+struct State<C> {
+    by_owner: HashMap<Key, BTreeSet<ObjectKey>>,
+    by_namespace: HashMap<Option<String>, BTreeSet<ObjectKey>>,
+    /// Our own writes that the watch has not told of.
+    own: BTreeMap<ObjectKey, Own<C>>,
+    /// Who listed with which selector, in which reconcile of its.
+    held: HashMap<Option<String>, HashMap<Key, Vec<(Selector, u64)>>>,
+}
+
+struct Own<C> {
+    uid: String,
+    at: Instant,
+    /// `None`: deleted.
+    entry: Option<Arc<Entry<C>>>,
+}
+
+/// What a look into the objects finds.
+pub(super) struct Found<C> {
+    pub entries: Vec<Arc<Entry<C>>>,
+    /// Whether some of it is our own word alone: then one looks again.
+    pub unconfirmed: bool,
+}
+
+impl<C: Kind> Objects<C> {
+    pub fn start(
+        hub: &Hub,
+        kind: KindId,
+        selector: String,
+        when: Option<When<C>>,
+        map: Option<Map<C>>,
+    ) -> Arc<Self> {
+        let (feeds, queue, kinds) = hub.dependents.parts();
+        let objects = Arc::new(Self {
+            gvk: gvk::<C>(),
+            kind,
+            queue: queue.clone(),
+            kinds: kinds.clone(),
+            cache: OnceLock::new(),
+            when,
+            map,
+            state: Mutex::new(State {
+                by_owner: HashMap::new(),
+                by_namespace: HashMap::new(),
+                own: BTreeMap::new(),
+                held: HashMap::new(),
+            }),
+        });
+        let subject = Subject {
+            gvk: gvk::<C>(),
+            selector: Some(selector).filter(|selector| !selector.is_empty()),
+            content: Content::Full,
+        };
+        let (projecting, told) = (objects.clone(), objects.clone());
+        let cache = feeds.follow(
+            subject,
+            move |object| projecting.entry(object),
+            move |change| told.changed(&change),
+        );
+        // Cannot be set already: this is the only place that sets it.
+        let _ = objects.cache.set(cache);
+        objects
+    }
+
+    fn entry(&self, object: DynamicObject) -> Entry<C> {
+        let dependent = Dependent {
+            observed: Observed::of(&self.gvk.group, &self.gvk.kind, &object),
+            owners: self.kinds.owners(&object.metadata),
+            sight: crate::manager::sight::Sight::default(),
+        };
+        let meta = object.metadata.clone();
+        let decoded = serde_json::to_value(object).and_then(serde_json::from_value);
+        let object = decoded.map(Arc::new).map_err(|error| error.to_string());
+        Entry { meta, dependent: Arc::new(dependent), object }
+    }
+
+    fn changed(&self, change: &Change<Entry<C>>) {
+        let (key, before, now, word) = match change {
+            Change::Seen { key, before, now, .. } => (key, before.as_ref(), Some(now), "changed"),
+            Change::Gone { key, last } => (key, Some(last), None, "deleted"),
+        };
+        let mut woken = {
+            let mut state = self.lock();
+            state.index(key, before, now);
+            state.confirm(key, before, now);
+            state.holders(key, before.into_iter().chain(now))
+        };
+        if !self.matters(before, now) {
+            return;
+        }
+        for entry in before.into_iter().chain(now) {
+            woken.extend(entry.dependent.owners.iter().cloned());
+            if let (Some(map), Ok(object)) = (&self.map, &entry.object) {
+                let named = map(object).into_iter();
+                woken.extend(named.map(|object| Key { kind: self.kind, object }));
+            }
+        }
+        for key_of_owner in woken {
+            let why = format!("{}/{} {word}", self.gvk.kind, key.name);
+            self.queue.add(key_of_owner, Urgency::Live, &why);
+        }
+    }
+
+    fn matters(&self, before: Option<&Arc<Entry<C>>>, now: Option<&Arc<Entry<C>>>) -> bool {
+        let (Some(when), Some(now)) = (&self.when, now) else { return true };
+        let Ok(object) = &now.object else { return true };
+        let before = before.and_then(|before| before.object.as_deref().ok());
+        when(before, object)
+    }
+
+    /// The objects of a namespace that fit a selector; whoever asks is woken when that changes.
+    pub fn select(
+        &self,
+        namespace: Option<&String>,
+        selector: &Selector,
+        holder: &Key,
+        epoch: u64,
+    ) -> Found<C> {
+        let mut state = self.lock();
+        let held = state.held.entry(namespace.cloned()).or_default();
+        let held = held.entry(holder.clone()).or_default();
+        match held.iter_mut().find(|(known, _)| known == selector) {
+            Some((_, held_in)) => *held_in = epoch,
+            None => held.push((selector.clone(), epoch)),
+        }
+        let keys = state.by_namespace.get(&namespace.cloned()).cloned().unwrap_or_default();
+        self.find(&mut state, keys, |key, entry| {
+            key.namespace.as_ref() == namespace && fits(selector, &entry.meta)
+        })
+    }
+
+    /// The objects that have a resource as their owner.
+    pub fn owned(&self, owner: &Key) -> Found<C> {
+        let mut state = self.lock();
+        let keys = state.by_owner.get(owner).cloned().unwrap_or_default();
+        self.find(&mut state, keys, |_, entry| entry.dependent.owners.contains(owner))
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<Entry<C>>> {
+        let mut state = self.lock();
+        self.find(&mut state, [key.clone()].into(), |of, _| of == key).entries.pop()
+    }
+
+    fn find(
+        &self,
+        state: &mut State<C>,
+        keys: BTreeSet<ObjectKey>,
+        want: impl Fn(&ObjectKey, &Entry<C>) -> bool,
+    ) -> Found<C> {
+        let mut found: BTreeMap<ObjectKey, Arc<Entry<C>>> =
+            keys.into_iter().filter_map(|key| Some((key.clone(), self.cached(&key)?))).collect();
+        let mut unconfirmed = false;
+        state.own.retain(|key, own| {
+            let listed = self.listed(key).is_some_and(|listed| listed > own.at);
+            !listed && own.at.elapsed() < LAG
+        });
+        for (key, own) in &state.own {
+            match &own.entry {
+                Some(entry) => _ = found.insert(key.clone(), entry.clone()),
+                None if found.get(key).is_some_and(|entry| uid(entry) == own.uid) => {
+                    found.remove(key);
+                }
+                None => {}
+            }
+        }
+        found.retain(|key, entry| {
+            let wanted = want(key, entry);
+            unconfirmed |= wanted && state.own.contains_key(key);
+            wanted
+        });
+        Found { entries: found.into_values().collect(), unconfirmed }
+    }
+
+    fn cached(&self, key: &ObjectKey) -> Option<Arc<Entry<C>>> {
+        self.cache.get()?.get(key)
+    }
+
+    fn listed(&self, key: &ObjectKey) -> Option<Instant> {
+        self.cache.get()?.listed_at(key)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> State<C> {
+    fn index(
+        &mut self,
+        key: &ObjectKey,
+        before: Option<&Arc<Entry<C>>>,
+        now: Option<&Arc<Entry<C>>>,
+    ) {
+        for owner in before.into_iter().flat_map(|entry| &entry.dependent.owners) {
+            if let Some(owned) = self.by_owner.get_mut(owner) {
+                owned.remove(key);
+                if owned.is_empty() {
+                    self.by_owner.remove(owner);
+                }
+            }
+        }
+        for owner in now.into_iter().flat_map(|entry| &entry.dependent.owners) {
+            self.by_owner.entry(owner.clone()).or_default().insert(key.clone());
+        }
+        let siblings = self.by_namespace.entry(key.namespace.clone()).or_default();
+        match now {
+            Some(_) => siblings.insert(key.clone()),
+            None => siblings.remove(key),
+        };
+    }
+
+    /// The watch has told of our own write, or of what came after it.
+    fn confirm(
+        &mut self,
+        key: &ObjectKey,
+        before: Option<&Arc<Entry<C>>>,
+        now: Option<&Arc<Entry<C>>>,
+    ) {
+        let Some(own) = self.own.get(key) else { return };
+        let told = match (now, &own.entry) {
+            (Some(now), Some(written)) => version(now) >= version(written),
+            (Some(now), None) => uid(now) != own.uid,
+            (None, _) => before.is_some_and(|last| uid(last) == own.uid),
+        };
+        if told {
+            self.own.remove(key);
+        }
+    }
+
+    fn holders<'a>(
+        &self,
+        key: &ObjectKey,
+        entries: impl Iterator<Item = &'a Arc<Entry<C>>>,
+    ) -> BTreeSet<Key>
+    where
+        C: 'a,
+    {
+        let Some(held) = self.held.get(&key.namespace) else { return BTreeSet::new() };
+        let entries: Vec<_> = entries.collect();
+        let concerned = |selectors: &Vec<(Selector, u64)>| {
+            let fit = |selector| entries.iter().any(|entry| fits(selector, &entry.meta));
+            selectors.iter().any(|(selector, _)| fit(selector))
+        };
+        held.iter().filter(|(_, held)| concerned(held)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn release(&mut self, holder: &Key, keep: impl Fn(u64) -> bool) {
+        self.held.retain(|_, held| {
+            if let Some(selectors) = held.get_mut(holder) {
+                selectors.retain(|(_, epoch)| keep(*epoch));
+                if selectors.is_empty() {
+                    held.remove(holder);
+                }
+            }
+            !held.is_empty()
+        });
+    }
+}
+
+impl<C: Kind> Known for Objects<C> {
+    fn dependent(&self, key: &ObjectKey) -> Option<Arc<Dependent>> {
+        Some(self.cached(key)?.dependent.clone())
+    }
+
+    fn listed_at(&self, key: &ObjectKey) -> Option<Instant> {
+        self.listed(key)
+    }
+
+    fn of(&self, owner: &Key) -> Vec<(ObjectKey, Arc<Dependent>)> {
+        let entries = self.owned(owner).entries.into_iter();
+        entries.map(|entry| (ObjectKey::of(&entry.meta), entry.dependent.clone())).collect()
+    }
+}
+
+impl<C: Kind> Stored for Objects<C> {
+    fn is_settled(&self) -> bool {
+        self.cache.get().is_some_and(|cache| cache.is_settled())
+    }
+
+    fn settle(&self, holder: &Key, epoch: u64) {
+        self.lock().release(holder, |held_in| held_in == epoch);
+    }
+
+    fn forget(&self, holder: &Key) {
+        self.lock().release(holder, |_| false);
+    }
+
+    fn wrote(&self, object: &DynamicObject) {
+        let key = ObjectKey::of(&object.metadata);
+        let mut object = object.clone();
+        object.metadata.managed_fields = None;
+        let entry = Arc::new(self.entry(object));
+        let mut state = self.lock();
+        // The watch may have been faster than the answer.
+        if self.cached(&key).is_none_or(|cached| version(&cached) < version(&entry)) {
+            let own = Own { uid: uid(&entry), at: Instant::now(), entry: Some(entry) };
+            state.own.insert(key, own);
+        }
+    }
+
+    fn deleted(&self, key: &ObjectKey, uid: &str) {
+        let own = Own { uid: uid.to_owned(), at: Instant::now(), entry: None };
+        self.lock().own.insert(key.clone(), own);
+    }
+}
+
+/// Whether an object's labels fit.
+pub(super) fn fits(selector: &Selector, meta: &ObjectMeta) -> bool {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    selector.matches(meta.labels.as_ref().unwrap_or(&NONE))
+}
+
+fn version<C>(entry: &Entry<C>) -> u64 {
+    entry.dependent.observed.version
+}
+
+fn uid<C>(entry: &Entry<C>) -> String {
+    entry.meta.uid.clone().unwrap_or_default()
+}

@@ -1,0 +1,216 @@
+//! A kind that uses all of the surface, each part as its spec asks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use catamaran_operator::native::{
+    Action, Cx, Error, Progress, Reconciler, SecretOnce, Status, Wake, Watches,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::ObjectMeta;
+use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The operator's name.
+pub const OPERATOR: &str = "widgets";
+
+/// The status of a [`Widget`].
+pub type WidgetStatus = Status<WidgetFields>;
+
+/// What a test asks for.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "test.catamaran.dev",
+    version = "v1",
+    kind = "Widget",
+    namespaced,
+    status = "WidgetStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct WidgetSpec {
+    /// ConfigMaps in its namespace.
+    #[serde(default)]
+    pub maps: Vec<String>,
+    /// Whether a component fails.
+    #[serde(default)]
+    pub fail: bool,
+    /// Whether cleanup waits.
+    #[serde(default)]
+    pub hold: bool,
+    /// The namespace of a ConfigMap elsewhere.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
+    /// A ClusterRole.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// Another widget.
+    #[serde(default)]
+    pub refers: Option<Refers>,
+    /// An object of a kind that is not there yet.
+    #[serde(default)]
+    pub gadget: Option<String>,
+    /// A Secret.
+    #[serde(default)]
+    pub secret: Option<String>,
+    /// By what the Secret is rotated.
+    #[serde(default)]
+    pub rotate: Option<String>,
+    /// Anything, says the schema.
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[serde(default)]
+    pub loose: Option<Loose>,
+}
+
+/// A kind whose definition comes late.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "late.catamaran.dev", version = "v1", kind = "Gadget", namespaced)]
+pub struct GadgetSpec {}
+
+/// Where another widget is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Refers {
+    namespace: String,
+    name: String,
+}
+
+/// A number, says the type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Loose {
+    size: i32,
+}
+
+impl JsonSchema for Loose {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Loose".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+    }
+}
+
+/// Nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WidgetFields {}
+
+/// The definition of the kind.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![Widget::crd()]
+}
+
+/// Status and reason of a condition.
+pub fn condition<'a>(widget: &'a Widget, of: &str) -> (&'a str, &'a str) {
+    let conditions = widget.status.iter().flat_map(|status| &status.conditions);
+    let found = conditions.clone().find(|condition| condition.type_ == of);
+    found.map(|found| (found.status.as_str(), found.reason.as_str())).unwrap_or_default()
+}
+
+/// Reconciles [`Widget`], and keeps count.
+#[derive(Clone, Debug, Default)]
+pub struct Widgets {
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+    cleaned: Arc<Mutex<Vec<String>>>,
+    beyond: Arc<Mutex<Option<String>>>,
+    wake: Wake,
+}
+
+impl Widgets {
+    /// How often a widget was reconciled.
+    pub fn count(&self, name: &str) -> usize {
+        self.counts.lock().unwrap().get(name).copied().unwrap_or_default()
+    }
+
+    /// Whose cleanup ended.
+    pub fn cleaned(&self) -> Vec<String> {
+        self.cleaned.lock().unwrap().clone()
+    }
+
+    /// Declares a namespace elsewhere.
+    pub fn beyond(&self, namespace: &str) {
+        *self.beyond.lock().unwrap() = Some(namespace.to_owned());
+    }
+
+    /// The channel that wakes.
+    pub fn wake(&self) -> &Wake {
+        &self.wake
+    }
+}
+
+impl Reconciler for Widgets {
+    type Object = Widget;
+
+    fn watches(&self, watches: &mut Watches) {
+        watches.owns::<ConfigMap>().owns::<ClusterRole>().woken_by(&self.wake);
+        if let Some(namespace) = &*self.beyond.lock().unwrap() {
+            watches.owns_in::<ConfigMap>(namespace);
+        }
+    }
+
+    async fn reconcile(&self, cx: &Cx<'_, Widget>) -> Result<Action, Error> {
+        *self.counts.lock().unwrap().entry(cx.name_any()).or_default() += 1;
+        if cx.spec.fail {
+            cx.component("Failing", async { Err(Error::Permanent("as asked".to_owned())) }).await;
+        } else {
+            cx.component("Failing", async { Ok(Progress::Ready) }).await;
+        }
+        cx.component("Maps", maps(cx)).await;
+        if let Some(kind) = &cx.spec.gadget {
+            cx.event("Gadget", &format!("a {kind} is wanted"));
+            cx.component("Gadget", cx.apply(Gadget::new(kind, GadgetSpec {}))).await;
+        }
+        if let Some(name) = &cx.spec.secret {
+            let once = SecretOnce::new().random("password", 24).given("user", "admin");
+            let secret = cx.secret_once(name, once.rotated_by(cx.spec.rotate.as_deref()));
+            cx.component("Secret", async { secret.await.map(|_| Progress::Ready) }).await;
+        }
+        if let Some(Refers { namespace, name }) = &cx.spec.refers {
+            let other = cx.reference::<Widget>(namespace.as_str(), name);
+            cx.component("Reference", async { other.await?.ready().map(|_| Progress::Ready) })
+                .await;
+        }
+        if let Some(name) = &cx.spec.role {
+            let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+            let role = ClusterRole { metadata, ..ClusterRole::default() };
+            cx.component("Role", cx.apply(role)).await;
+        }
+        cx.component("Prune", cx.prune::<ConfigMap>()).await;
+        cx.finish()
+    }
+
+    async fn cleanup(&self, cx: &Cx<'_, Widget>) -> Result<Progress, Error> {
+        if cx.spec.hold {
+            return Ok(Progress::pending("Draining", "the test holds it"));
+        }
+        self.cleaned.lock().unwrap().push(cx.name_any());
+        Ok(Progress::Ready)
+    }
+}
+
+async fn maps(cx: &Cx<'_, Widget>) -> Result<Progress, Error> {
+    let mut first = Ok(Progress::Ready);
+    for name in &cx.spec.maps {
+        let applied = cx.apply(map(name, None)).await;
+        if first.is_ok() {
+            first = applied;
+        }
+    }
+    if let Some(namespace) = &cx.spec.elsewhere {
+        cx.apply(map(&cx.name_any(), Some(namespace))).await?;
+    }
+    first
+}
+
+fn map(name: &str, namespace: Option<&String>) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: namespace.cloned(),
+            ..ObjectMeta::default()
+        },
+        data: Some([("a".to_owned(), "b".to_owned())].into()),
+        ..ConfigMap::default()
+    }
+}
