@@ -147,6 +147,12 @@ impl Applier {
         self
     }
 
+    /// The same in the name of another field manager.
+    #[must_use]
+    pub fn called(&self, manager: &str) -> Self {
+        Self { manager: manager.to_owned(), former: Arc::default(), ..self.clone() }
+    }
+
     /// How the API server treats fields that it does not know.
     #[must_use]
     pub fn validation(mut self, validation: ValidationDirective) -> Self {

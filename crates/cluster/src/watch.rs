@@ -61,6 +61,8 @@ pub struct Target {
 pub enum Content {
     /// The whole object.
     Full,
+    /// The same, and in the first list `managedFields`, too, which are left out otherwise.
+    Owned,
     /// Metadata alone: [`DynamicObject::data`] is null.
     Metadata,
 }
@@ -182,10 +184,11 @@ pub async fn follow<P>(
     if let Some(selector) = &target.selector {
         config = config.labels(selector);
     }
-    let mut follower = Follower { store: &store, project, on_change, listed: None };
+    let owned = target.content == Content::Owned;
+    let mut follower = Follower { store: &store, project, on_change, listed: None, owned };
     let mut backoff = Backoff::default();
     match target.content {
-        Content::Full => {
+        Content::Full | Content::Owned => {
             let mut stream = pin!(watcher::watcher(api::<DynamicObject>(client, &target), config));
             while let Some(event) = stream.next().await {
                 match event {
@@ -229,6 +232,8 @@ struct Follower<'a, P, Project, OnChange> {
     on_change: OnChange,
     /// While a list is read: the keys that it has not confirmed yet.
     listed: Option<(Instant, HashSet<ObjectKey>)>,
+    /// Whether the first list is to tell who owns which field.
+    owned: bool,
 }
 
 impl<P, Project, OnChange> Follower<'_, P, Project, OnChange>
@@ -273,7 +278,9 @@ where
             unconfirmed.remove(&key);
         }
         let version = object.metadata.resource_version.clone().unwrap_or_default();
-        object.metadata.managed_fields = None; // often most of the object; nobody here reads it
+        if !(self.owned && listed && self.store.listed_at().is_none()) {
+            object.metadata.managed_fields = None; // often most of the object
+        }
         let value = (self.project)(object);
         if let Some(change) = self.store.insert(key, &version, value, listed) {
             (self.on_change)(change);
@@ -355,7 +362,8 @@ mod tests {
             });
         };
         let store = Store::default();
-        let mut follower = Follower { store: &store, project: |_| (), on_change, listed: None };
+        let mut follower =
+            Follower { store: &store, project: |_| (), on_change, listed: None, owned: false };
         for event in events {
             follower.event(event, &mut Backoff::default(), |object| object);
         }

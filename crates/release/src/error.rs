@@ -109,10 +109,12 @@ pub enum Error {
         problems: String,
     },
     /// An object is being deleted; once it is gone it is created again.
-    #[error("{object} is being deleted")]
+    #[error("{object} is being deleted{}", waited_for(finalizers))]
     Terminating {
         /// The object.
         object: ObjectId,
+        /// The finalizers that it waits for, if any.
+        finalizers: Vec<String>,
     },
     /// The CRD of an object is part of the same release and not in effect yet.
     #[error("the kind of {object} is not served yet")]
@@ -189,6 +191,13 @@ pub enum Error {
     /// The record cannot be written.
     #[error("the release's record cannot be written: {0}")]
     Encode(#[source] CodecError),
+}
+
+fn waited_for(finalizers: &[String]) -> String {
+    if finalizers.is_empty() {
+        return String::new();
+    }
+    format!(", and waits for finalizers: {}", finalizers.join(", "))
 }
 
 /// What an action waits for.

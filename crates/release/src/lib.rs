@@ -39,8 +39,8 @@ pub mod record;
 
 pub use clock::Clock;
 pub use drive::{
-    Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Kept, Knowledge,
-    Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
+    Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Glimpse, Kept,
+    Knowledge, Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
 };
 pub use error::{Error, Waiting};
 pub use objects::{ObjectId, Owner, PlannedObject};

@@ -146,7 +146,11 @@ impl Applier {
 
     /// Whether an autoscaler is there for an object. Without the right to look it is taken to be, as
     /// two that set replicas against each other are worse than a number that stays.
-    async fn has_autoscaler(&self, target: &Target) -> Result<bool, ApplyError> {
+    ///
+    /// # Errors
+    ///
+    /// As those of any request.
+    pub async fn has_autoscaler(&self, target: &Target) -> Result<bool, ApplyError> {
         let Some(namespace) = &target.namespace else { return Ok(false) };
         let resource = ApiResource {
             group: HorizontalPodAutoscaler::group(&()).into_owned(),
@@ -164,7 +168,8 @@ impl Applier {
     }
 }
 
-fn scales(autoscaler: &Value, target: &Target) -> bool {
+/// Whether an autoscaler is there for an object.
+pub fn scales(autoscaler: &Value, target: &Target) -> bool {
     let of = |field: &str| {
         let text = autoscaler.pointer(&format!("/spec/scaleTargetRef/{field}"));
         text.and_then(Value::as_str).unwrap_or_default()

@@ -1,16 +1,20 @@
 //! What is due for a release, and doing it: records, renderings, plans.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
 use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
+use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
-    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, History, ObjectId,
-    Status, Ways,
+    Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
+    ObjectId, PlannedObject, Status, Ways,
 };
+use futures::future::join_all;
+use kube::core::GroupVersionKind;
 
 use super::ChartController;
 use super::reconcile::{Stop, Work};
@@ -18,6 +22,9 @@ use super::render::Draw;
 use super::report::{self, Stuck};
 use super::seeds::{self, DRAWN};
 use crate::manager::queue::Key;
+
+/// How long the first list of a kind may take before its objects are read one by one.
+const FIRST_LIST: Duration = Duration::from_secs(5);
 
 impl ChartController {
     /// Renders with the seed that is kept, once it turns out that something is drawn.
@@ -82,7 +89,7 @@ impl ChartController {
     ) -> Result<Applied, Stop> {
         let desired = self.desired(work, rendered, facts);
         match history.decide(&desired).map_err(|error| self.release_failed(history, error))? {
-            Action::Unchanged => self.reapply(history, work).await,
+            Action::Unchanged => self.reapply(history, &desired, work).await,
             Action::Wait { revision, status, retry_after } => Err(Stop::Wait {
                 reason: "OperationInProgress".to_owned(),
                 message: format!(
@@ -156,12 +163,41 @@ impl ChartController {
 
     /// Nobody knows what happened to the objects while nobody watched: looks at them, and applies again
     /// what is not as it shall be.
-    async fn reapply(&self, history: &History, work: &Work<'_>) -> Result<Applied, Stop> {
+    async fn reapply(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<Applied, Stop> {
         let _apply = self.tell.phase("apply");
-        let applied = self.knowing(work.key).repair(history, Some(&work.owner), &[]).await;
+        let mut driver = self.knowing(work.key);
+        if self.dependents.is_some()
+            && let Ok(objects) = driver.objects(desired).await
+        {
+            driver = driver.glimpsing(self.listed(&objects).await);
+        }
+        let applied = driver.repair(history, Some(&work.owner), &[]).await;
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         Ok(applied)
+    }
+
+    /// What the watches told of objects when they began. They begin here, if nobody else has begun them;
+    /// what they do not tell soon is read.
+    async fn listed(&self, objects: &[PlannedObject]) -> Arc<Glimpse> {
+        let kinds: HashSet<&GroupVersionKind> = objects.iter().map(|object| &object.gvk).collect();
+        let caches = kinds.into_iter().filter_map(|gvk| Some((gvk.clone(), self.cache(gvk)?)));
+        let caches: HashMap<_, _> = caches.collect();
+        join_all(caches.values().map(|cache| cache.settled(FIRST_LIST))).await;
+        Arc::new(move |id, gvk| {
+            let key = ObjectKey { namespace: id.namespace.clone(), name: id.name.clone() };
+            let mut object = caches.get(gvk)?.get(&key)?.sight.take()?;
+            // Items of a list do not say what they are.
+            let fields = object.as_object_mut()?;
+            fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+            fields.insert("kind".to_owned(), gvk.kind.as_str().into());
+            Some(object)
+        })
     }
 
     /// Stays with what the newest revision drew, and brings it to its end if it has not come there.
@@ -172,7 +208,7 @@ impl ChartController {
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
         if history.interrupted().is_none() {
-            return self.reapply(history, work).await;
+            return self.reapply(history, desired, work).await;
         }
         let driver = self.knowing(work.key).ways(self.ways(work, desired));
         let _apply = self.tell.phase("apply");

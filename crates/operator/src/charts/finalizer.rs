@@ -17,6 +17,11 @@ pub(super) fn is_set(resource: &DynamicObject) -> bool {
     resource.finalizers().iter().any(|name| name == FINALIZER || name == LEGACY)
 }
 
+/// Whether the resource is deleted with the wish that what it made stays.
+pub(super) fn orphans(resource: &DynamicObject) -> bool {
+    resource.finalizers().iter().any(|name| name == "orphan")
+}
+
 /// Whether the resource stays after ours are gone.
 pub(super) fn has_others(resource: &DynamicObject) -> bool {
     resource.finalizers().iter().any(|name| name != FINALIZER && name != LEGACY)

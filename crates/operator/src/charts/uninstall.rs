@@ -14,6 +14,15 @@ use crate::manager::controller::{Failure, Next};
 use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
 
+/// What became of a release whose resource is being deleted.
+enum Found {
+    /// It is uninstalled; this was its name.
+    Uninstalled(String),
+    Nothing,
+    /// It stays, and so do its objects.
+    Orphaned,
+}
+
 impl ChartController {
     /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
     pub(super) async fn uninstall(
@@ -36,12 +45,17 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {
-                let was_there = found.is_some();
-                let told = if was_there { "Uninstalled release" } else { "Release not found" };
-                let name = found.unwrap_or_else(|| resource.name_any());
-                tracing::info!(release = name, "{told}");
-                if was_there {
-                    own.tell.uninstalled(resource, &name);
+                match found {
+                    Found::Uninstalled(name) => {
+                        tracing::info!(release = name, "Uninstalled release");
+                        own.tell.uninstalled(resource, &name);
+                    }
+                    Found::Nothing => {
+                        tracing::info!(release = resource.name_any(), "Release not found");
+                    }
+                    Found::Orphaned => tracing::info!(
+                        "Left the release as it is: the resource was deleted with --cascade=orphan"
+                    ),
                 }
                 self.forget_seed(own.key, resource, &site).await;
                 self.memory().forget_release(own.key);
@@ -83,7 +97,7 @@ impl ChartController {
         Ok(Next::Rest)
     }
 
-    /// Uninstalls the release if it is the resource's, and tells its name; one that merely has the name of
+    /// Uninstalls the release if it is the resource's and nobody asked for its objects to stay; one that merely has the name of
     /// this resource is not ours to remove.
     async fn remove_release(
         &self,
@@ -91,17 +105,20 @@ impl ChartController {
         key: &Key,
         resource: &DynamicObject,
         site: &Site,
-    ) -> Result<Option<String>, ReleaseError> {
+    ) -> Result<Found, ReleaseError> {
         let history = self.find(driver, key, site).await?;
         if !site.owns(&history, &self.chart.metadata().name) {
-            return Ok(None);
+            return Ok(Found::Nothing);
         }
         let name = history.name().to_owned();
         let owner = self.owner(resource);
+        if finalizer::orphans(resource) || driver.is_orphaned(&history, &owner).await? {
+            return Ok(Found::Orphaned);
+        }
         let gone = driver.uninstall_from(history, Some(&owner)).await?;
         for error in &gone.failed_hooks {
             tracing::error!(release = name, error, "Uninstalled although a hook failed");
         }
-        Ok(gone.found.then_some(name))
+        Ok(if gone.found { Found::Uninstalled(name) } else { Found::Nothing })
     }
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_cluster::observed::{self, Observed};
-use catamaran_cluster::watch::{Change, ObjectKey};
+use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::GroupVersionKind;
 
 use super::feeds::{Cache, Feeds, Subject};
 use super::queue::{Key, KindId, Queue, Urgency};
+use super::sight::{Room, Sight};
 use crate::charts::records::Records;
 
 /// Annotation of an object that cannot have an owner reference: `namespace/name` of its resource, as
@@ -20,12 +21,14 @@ pub const PRIMARY_RESOURCE: &str = "operator-sdk/primary-resource";
 pub const PRIMARY_RESOURCE_TYPE: &str = "operator-sdk/primary-resource-type";
 
 /// What is kept of a dependent object.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Dependent {
     /// Its fingerprint and readiness.
     pub observed: Observed,
     /// The resources it belongs to.
     pub owners: Vec<Key>,
+    /// The object as the first list had it.
+    pub sight: Sight,
 }
 
 /// The manager's kinds by group and kind, to tell whose an object is.
@@ -110,13 +113,15 @@ pub struct Dependents {
     kinds: Arc<KindIndex>,
     watched: Mutex<HashMap<Watched, Arc<Cache<Dependent>>>>,
     records: Records,
+    room: Room,
 }
 
 impl Dependents {
     /// Nothing is watched until somebody asks.
     pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
         let records = Records::new(queue.clone());
-        Self { feeds, queue, kinds, watched: Mutex::default(), records }
+        let (watched, room) = (Mutex::default(), Room::default());
+        Self { feeds, queue, kinds, watched, records, room }
     }
 
     /// The manager's kinds.
@@ -164,11 +169,15 @@ impl Dependents {
         let subject = Subject {
             gvk: gvk.clone(),
             selector: Some(selector.to_owned()).filter(|selector| !selector.is_empty()),
-            content: observed::content_of(&group, &kind),
+            content: match observed::content_of(&group, &kind) {
+                Content::Full => Content::Owned,
+                content => content,
+            },
         };
         let kinds = self.kinds.clone();
         let queue = self.queue.clone();
         let told_as = kind.clone();
+        let room = self.room.clone();
         let feeds = match beyond {
             None => self.feeds.clone(),
             Some(namespace) => {
@@ -177,9 +186,11 @@ impl Dependents {
         };
         feeds.follow(
             subject,
-            move |object| Dependent {
-                observed: Observed::of(&group, &kind, &object),
-                owners: kinds.owners(&object.metadata),
+            move |object| {
+                let owners = kinds.owners(&object.metadata);
+                let is_ours = object.metadata.managed_fields.is_some() && !owners.is_empty();
+                let sight = if is_ours { room.keep(&object) } else { Sight::default() };
+                Dependent { observed: Observed::of(&group, &kind, &object), owners, sight }
             },
             move |change| wake(&queue, &told_as, &change),
         )

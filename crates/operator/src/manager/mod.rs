@@ -13,6 +13,7 @@ pub(crate) mod feeds;
 mod pulse;
 pub(crate) mod queue;
 mod running;
+pub(crate) mod sight;
 mod signals;
 pub(crate) mod status;
 pub(crate) mod writes;

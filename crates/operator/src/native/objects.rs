@@ -149,6 +149,7 @@ impl<C: Kind> Objects<C> {
         let dependent = Dependent {
             observed: Observed::of(&self.gvk.group, &self.gvk.kind, &object),
             owners: self.kinds.owners(&object.metadata),
+            sight: crate::manager::sight::Sight::default(),
         };
         let meta = object.metadata.clone();
         let decoded = serde_json::to_value(object).and_then(serde_json::from_value);

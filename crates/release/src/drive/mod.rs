@@ -6,9 +6,11 @@
 mod client_side;
 mod crds;
 mod force;
+mod handover;
 mod hooks;
 mod logs;
 mod objects;
+mod orphan;
 mod outcome;
 mod owner;
 mod preview;
@@ -28,8 +30,8 @@ use catamaran_cluster::mapper::Mapper;
 use kube::Client;
 
 pub use logs::{Output, ToldOutput};
-pub use objects::Knowledge;
 use objects::Sent;
+pub use objects::{Glimpse, Knowledge};
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
 pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
@@ -66,6 +68,7 @@ pub struct Driver {
     hook_timeout: Duration,
     ignored: Arc<[IgnoreRule]>,
     known: Option<Arc<Knowledge>>,
+    glimpse: Option<Arc<Glimpse>>,
     output: Option<Arc<ToldOutput>>,
     ways: Ways,
     clock: Clock,
@@ -98,6 +101,7 @@ impl Driver {
             hook_timeout: HOOK_TIMEOUT,
             ignored: Arc::default(),
             known: None,
+            glimpse: None,
             output: None,
             ways: Ways::default(),
             clock: Clock::default(),
@@ -123,6 +127,13 @@ impl Driver {
     #[must_use]
     pub fn stored_in(mut self, namespace: &str) -> Self {
         self.store = self.store.in_namespace(namespace);
+        self
+    }
+
+    /// Has seen objects not long ago. They are not read once more when the release is looked at.
+    #[must_use]
+    pub fn glimpsing(mut self, glimpse: Arc<Glimpse>) -> Self {
+        self.glimpse = Some(glimpse);
         self
     }
 
@@ -420,6 +431,9 @@ impl Driver {
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
         for (how, object) in &plan.steps {
+            if *how == How::Apply {
+                self.leave_replicas(plan, object).await?;
+            }
             match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {
                     alive.insert(applied.uid.clone());

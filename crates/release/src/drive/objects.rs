@@ -2,8 +2,10 @@
 
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata};
 use catamaran_cluster::drift::{Inspection, is_left_alone};
+use kube::core::GroupVersionKind;
 use serde_json::Value;
 
+use super::wait::finalizers;
 use super::{AppliedObject, Driver, Found};
 use crate::Error;
 use crate::objects::{ObjectId, PlannedObject, change_of_strategy, ownership_problems};
@@ -12,6 +14,10 @@ use crate::plan::{How, target};
 /// What is known of an object without asking: its uid, if nobody touched it since an apply of what has
 /// this hash (see [`PlannedObject::hash`]).
 pub type Knowledge = dyn Fn(&ObjectId, u64) -> Option<String> + Send + Sync;
+
+/// An object that was seen not long ago, e.g. in the list that a watch begins with. Asked for once per
+/// object: what it answers stands in the place of a read.
+pub type Glimpse = dyn Fn(&ObjectId, &GroupVersionKind) -> Option<Value> + Send + Sync;
 
 /// What became of one object.
 pub(super) enum Sent {
@@ -93,7 +99,12 @@ impl Driver {
 
     /// Reads an object, and applies it unless that would change nothing.
     async fn look(&self, target: &Target, object: &PlannedObject) -> Result<AppliedObject, Error> {
-        match self.applier.get(target).await? {
+        let glimpse = self.glimpse.as_ref().and_then(|seen| seen(&object.id, &object.gvk));
+        let live = match glimpse {
+            Some(live) => Some(live),
+            None => self.applier.get(target).await?,
+        };
+        match live {
             Some(live) if is_left_alone(&live) => {
                 return Ok(AppliedObject::new(object, live, Found::Same));
             }
@@ -169,7 +180,7 @@ pub(super) fn check_own(live: &Value, id: &ObjectId, release: (&str, &str)) -> R
 /// What is applied to an object that is being deleted is lost with it.
 pub(super) fn not_terminating(live: &Value, id: &ObjectId) -> Result<(), Error> {
     match metadata(live).get("deletionTimestamp") {
-        Some(_) => Err(Error::Terminating { object: id.clone() }),
+        Some(_) => Err(Error::Terminating { object: id.clone(), finalizers: finalizers(live) }),
         None => Ok(()),
     }
 }

@@ -196,11 +196,15 @@ fn not_ready(told: &Waiting) -> Error {
     }
 }
 
+/// What has to be done before an object is gone.
+pub(super) fn finalizers(live: &Value) -> Vec<String> {
+    let all = metadata(live).get("finalizers").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// Why an object that is being deleted is still there.
 fn leaving(live: &Value) -> String {
-    let finalizers = metadata(live).get("finalizers").and_then(Value::as_array);
-    let names: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    match names.as_slice() {
+    match finalizers(live).as_slice() {
         [] => "it is being deleted".to_owned(),
         names => format!("it is being deleted, and waits for finalizers: {}", names.join(", ")),
     }

@@ -249,6 +249,31 @@ async fn replicas_are_an_autoscalers_as_long_as_there_is_one() {
     assert_eq!(found(&bench.look_anew("rel").await), ["web: spec.replicas is 4 and should be 2"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_that_the_chart_leaves_to_an_autoscaler_stay_what_they_are() {
+    let bench = Bench::new("handover").await;
+    let objects = vec![deployment("web", &json!(4)), deployment("free", &json!(4))];
+    let mut wish = Wish::new(&bench.namespace, "rel", objects);
+    wish.reconcile(&bench.driver).await.expect("installed");
+    for object in &mut wish.objects {
+        object["spec"].as_object_mut().expect("a spec").remove("replicas");
+    }
+    wish.objects.push(json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "hpa"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 9},
+    }));
+    wish.reconcile(&bench.driver).await.expect("upgraded");
+    assert_eq!(bench.replicas("web").await, 4, "the autoscaler's");
+    assert_eq!(bench.replicas("free").await, 1, "nobody's: the API server fills it in");
+    bench.scale("web", "kube-controller-manager", 6).await;
+    assert_eq!(found(&bench.look_anew("rel").await), [""; 0]);
+    assert_eq!(bench.replicas("web").await, 6);
+    let web = bench.api("apps/v1", "Deployment").get("web").await.expect("a Deployment");
+    let managers = web.metadata.managed_fields.unwrap_or_default();
+    let named = |entry: &_| format!("{:?}", entry).contains("handover");
+    assert!(!managers.iter().any(named), "it has nothing left");
+}
+
 /// A webhook of the API server's own.
 fn meddler(namespace: &str) -> [Value; 2] {
     let api_version = "admissionregistration.k8s.io/v1";
