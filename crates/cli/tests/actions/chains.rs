@@ -37,7 +37,7 @@ const DEPLOYMENT: (&str, &str, &str, &str) = ("apps/v1", "Deployment", "here", "
 const THING_1: (&str, &str, &str, &str) = ("chain.test/v1alpha1", "Thing", "here", "t");
 const THING_2: (&str, &str, &str, &str) = ("chain.test/v1", "Thing", "here", "t");
 
-const DEFINITION: &str = r#"
+const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.chain.test}
@@ -48,7 +48,7 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
   - {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-"#;
+";
 
 const TYPES: &str =
     "configmaps,secrets,deployments,statefulsets,horizontalpodautoscalers,things.chain.test";

@@ -193,8 +193,9 @@ async fn an_operator_replaces_definitions_only_if_its_watch_says_so() {
             place.kubectl(&format!(
                 "patch owners.{group}/a --type=merge -p {{\"spec\":{{\"greeting\":\"{number}\"}}}}"
             ));
+            let wanted = number.to_string();
             until("the operator has done it", || {
-                place.live("configmap/a-map")["data"]["greeting"] == number.to_string()
+                place.live("configmap/a-map")["data"]["greeting"] == wanted.as_str()
             });
             until("the definition is as is asked for", || text() == expected);
             drop(operator);

@@ -89,8 +89,8 @@ fn records(place: &Place, hand: Hand, flags: &str, is_slim: bool) -> Vec<(String
         let flags: Vec<&str> = flags
             .split(' ')
             .filter(|flag| {
-                !line.starts_with("uninstall")
-                    && !(line.starts_with("rollback") && !flag.starts_with("--server-side"))
+                let of_all = flag.starts_with("--server-side");
+                (of_all || !line.starts_with("rollback")) && !line.starts_with("uninstall")
             })
             .collect();
         let said = place.run(hand, &format!("{line} {}", flags.join(" ")));

@@ -220,7 +220,9 @@ fn lives(place: &Place, hand: Hand, flags: &str, values: &str) -> Vec<(String, O
     let upgrade = format!("upgrade a demo --set {values}");
     for (number, action) in ["install a demo", &upgrade, "rollback a 1"].into_iter().enumerate() {
         if number == 1 {
-            MEDDLING.iter().for_each(|line| drop(place.kubectl(line)));
+            for line in MEDDLING {
+                place.kubectl(line);
+            }
         }
         place.say(hand, &format!("{action} {flags}"));
         let text = place.kubectl(&format!("get {LISTED} -o json --show-managed-fields"));
