@@ -418,6 +418,15 @@ fn check_immutable(kind: &Kind, live: &Value, object: &Value) -> Result<(), Refu
     let name = text(live, "name");
     let changed = |path: &str| live.pointer(path) != object.pointer(path);
     let fixed = live["immutable"] == true;
+    let finalizers = |object: &Value| {
+        object["metadata"].get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let held_by = finalizers(live);
+    let leaves = live["metadata"].get("deletionTimestamp").is_some();
+    if leaves && finalizers(object).iter().any(|name| !held_by.contains(name)) {
+        let why = "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted";
+        return Err(Refusal::invalid(kind, name, why));
+    }
     match kind.kind.as_str() {
         "Secret" if changed("/type") => {
             Err(Refusal::invalid(kind, name, "type: field is immutable"))
