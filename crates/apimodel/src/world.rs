@@ -144,7 +144,7 @@ impl World {
 
     fn create(&mut self, kind: &Kind, request: &Request, mut place: Place) -> Answer {
         let object = request.body.clone();
-        place.3 = text(&object, "name").to_owned();
+        text(&object, "name").clone_into(&mut place.3);
         check_place(kind, &place, &object)?;
         if place.3.is_empty() {
             return Err(Refusal::invalid(
@@ -174,7 +174,7 @@ impl World {
         let live = self.live(kind, place)?;
         check_versions(kind, &live, &object)?;
         let object = carried_over(kind, &live, object);
-        self.change(kind, request, place, live, object)
+        self.change(kind, request, place, &live, object)
     }
 
     fn merge_patch(&mut self, kind: &Kind, request: &Request, place: &Place) -> Answer {
@@ -183,7 +183,7 @@ impl World {
         check_versions(kind, &live, &request.body)?;
         patched(&mut object, &request.body);
         let object = carried_over(kind, &live, object);
-        self.change(kind, request, place, live, object)
+        self.change(kind, request, place, &live, object)
     }
 
     fn change(
@@ -191,12 +191,12 @@ impl World {
         kind: &Kind,
         request: &Request,
         place: &Place,
-        live: Value,
+        live: &Value,
         object: Value,
     ) -> Answer {
-        check_immutable(kind, &live, &object)?;
-        let object = self.writer(kind, request).update(&live, object);
-        Ok((200, self.settle(kind, request, place, &live, object)))
+        check_immutable(kind, live, &object)?;
+        let object = self.writer(kind, request).update(live, object);
+        Ok((200, self.settle(kind, request, place, live, object)))
     }
 
     fn apply(&mut self, kind: &Kind, request: &Request, place: Place) -> Answer {
@@ -360,8 +360,8 @@ pub(crate) fn is_free(object: &Value) -> bool {
     let any =
         |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|all| !all.is_empty());
     let namespace = object["kind"] == "Namespace";
-    !any(object["metadata"].get("finalizers"))
-        && !(namespace && any(object.pointer("/spec/finalizers")))
+    let held = any(object["metadata"].get("finalizers"));
+    !held && (!namespace || !any(object.pointer("/spec/finalizers")))
 }
 
 fn is_established(definition: &Value) -> bool {
