@@ -82,7 +82,7 @@ fn remove_fields(fields: &mut Map<String, Value>, gone: &Set, stay: &Set) {
 /// Whether an item has the key that `managedFields` knows it by.
 fn is_called(item: &Value, key: &str) -> bool {
     match key.split_once(':') {
-        Some(("v", value)) => item.to_string() == value,
+        Some(("v", value)) => serde_json::from_str(value).is_ok_and(|own: Value| own == *item),
         Some(("k", fields)) => {
             let fields: Value = serde_json::from_str(fields).unwrap_or_default();
             fields.as_object().is_some_and(|fields| {

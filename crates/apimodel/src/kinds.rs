@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 /// A kind that is served.
+#[allow(clippy::struct_field_names)] // it is Kubernetes' name
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub group: String,

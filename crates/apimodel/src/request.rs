@@ -83,7 +83,7 @@ impl Request {
             Some(&"api") if parts.len() > 2 => parts.split_off(1),
             Some(&"apis") if parts.len() > 3 => {
                 parts.remove(0);
-                self.group = parts.remove(0).to_owned();
+                parts.remove(0).clone_into(&mut self.group);
                 parts
             }
             Some(&("api" | "apis" | "version")) => return Ok(()),

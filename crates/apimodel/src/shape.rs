@@ -21,8 +21,7 @@ pub(crate) fn shape(around: &str, field: &str, value: &Value) -> Shape {
         (Value::Object(_), "selector" | "nodeSelector" | "matchLabels" | "scaleTargetRef") => {
             Shape::Whole
         }
-        (Value::Object(_), _) => Shape::Members,
-        (Value::Array(_), "finalizers") => Shape::Members,
+        (Value::Object(_), _) | (Value::Array(_), "finalizers") => Shape::Members,
         (Value::Array(_), "ownerReferences") => Shape::Keyed(&["uid"]),
         (Value::Array(_), "containers" | "initContainers" | "volumes" | "env") => {
             Shape::Keyed(&["name"])

@@ -144,7 +144,7 @@ impl World {
 
     fn create(&mut self, kind: &Kind, request: &Request, mut place: Place) -> Answer {
         let object = request.body.clone();
-        place.3 = text(&object, "name").to_owned();
+        text(&object, "name").clone_into(&mut place.3);
         check_place(kind, &place, &object)?;
         if place.3.is_empty() {
             return Err(Refusal::invalid(
@@ -174,7 +174,7 @@ impl World {
         let live = self.live(kind, place)?;
         check_versions(kind, &live, &object)?;
         let object = carried_over(kind, &live, object);
-        self.change(kind, request, place, live, object)
+        self.change(kind, request, place, &live, object)
     }
 
     fn merge_patch(&mut self, kind: &Kind, request: &Request, place: &Place) -> Answer {
@@ -183,7 +183,7 @@ impl World {
         check_versions(kind, &live, &request.body)?;
         patched(&mut object, &request.body);
         let object = carried_over(kind, &live, object);
-        self.change(kind, request, place, live, object)
+        self.change(kind, request, place, &live, object)
     }
 
     fn change(
@@ -191,12 +191,12 @@ impl World {
         kind: &Kind,
         request: &Request,
         place: &Place,
-        live: Value,
+        live: &Value,
         object: Value,
     ) -> Answer {
-        check_immutable(kind, &live, &object)?;
-        let object = self.writer(kind, request).update(&live, object);
-        Ok((200, self.settle(kind, request, place, &live, object)))
+        check_immutable(kind, live, &object)?;
+        let object = self.writer(kind, request).update(live, object);
+        Ok((200, self.settle(kind, request, place, live, object)))
     }
 
     fn apply(&mut self, kind: &Kind, request: &Request, place: Place) -> Answer {
@@ -360,8 +360,8 @@ pub(crate) fn is_free(object: &Value) -> bool {
     let any =
         |list: Option<&Value>| list.and_then(Value::as_array).is_some_and(|all| !all.is_empty());
     let namespace = object["kind"] == "Namespace";
-    !any(object["metadata"].get("finalizers"))
-        && !(namespace && any(object.pointer("/spec/finalizers")))
+    let held = any(object["metadata"].get("finalizers"));
+    !held && (!namespace || !any(object.pointer("/spec/finalizers")))
 }
 
 fn is_established(definition: &Value) -> bool {
@@ -418,6 +418,15 @@ fn check_immutable(kind: &Kind, live: &Value, object: &Value) -> Result<(), Refu
     let name = text(live, "name");
     let changed = |path: &str| live.pointer(path) != object.pointer(path);
     let fixed = live["immutable"] == true;
+    let finalizers = |object: &Value| {
+        object["metadata"].get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let held_by = finalizers(live);
+    let leaves = live["metadata"].get("deletionTimestamp").is_some();
+    if leaves && finalizers(object).iter().any(|name| !held_by.contains(name)) {
+        let why = "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted";
+        return Err(Refusal::invalid(kind, name, why));
+    }
     match kind.kind.as_str() {
         "Secret" if changed("/type") => {
             Err(Refusal::invalid(kind, name, "type: field is immutable"))

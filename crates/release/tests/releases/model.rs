@@ -458,7 +458,7 @@ async fn a_last_day(side: &Side) -> Vec<Value> {
     let (json, apply) = ("application/json", "application/apply-patch+yaml");
     let mut held = config_map("held", "v");
     held["metadata"]["finalizers"] = json!(["t.test/held"]);
-    side.ask("POST", maps, json, Some(&held)).await;
+    side.ask("POST", &format!("{maps}?fieldManager=x"), json, Some(&held)).await;
     side.ask("DELETE", "/api/v1/namespaces/NAMESPACE", json, None).await;
     let held_path = format!("{maps}/held?fieldManager=helm&force=true");
     let mut told = Vec::new();
@@ -473,7 +473,7 @@ async fn a_last_day(side: &Side) -> Vec<Value> {
         ("PATCH", held_path, apply, config_map("held", "w")),
         (
             "PATCH",
-            format!("{maps}/held"),
+            format!("{maps}/held?fieldManager=x"),
             "application/merge-patch+json",
             json!({"data": {"k": "x"}}),
         ),
