@@ -1,5 +1,7 @@
 //! `alnair.centaurusinfra.io/v1alpha1`.
 
+#![allow(clippy::duplicated_attributes)] // columns have the same arguments, each its own
+
 use catamaran_operator::native::Status;
 use k8s_openapi::api::core::v1::{Container, Volume};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

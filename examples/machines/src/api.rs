@@ -1,5 +1,7 @@
 //! `useless.container.training/v1alpha1`.
 
+#![allow(clippy::duplicated_attributes)] // columns have the same arguments, each its own
+
 use catamaran_operator::native::Status;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, MicroTime};

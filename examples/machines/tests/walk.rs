@@ -100,7 +100,7 @@ async fn stage_one_moves_the_switch_down_after_five_seconds() {
     walk.machine("machine-2", json!({ "switchPosition": "up" })).await;
     becomes(&walk.machines, "machine-2", "seen", seen).await;
 
-    walk.clock.advance(PATIENCE - MOMENT);
+    walk.clock.advance(PATIENCE.saturating_sub(MOMENT));
     walk.quiet().await;
     assert_eq!(
         position(&walk.machines.get("machine-1").await.unwrap()),
@@ -145,7 +145,7 @@ async fn stage_two_makes_switches_and_moves_one_at_a_time() {
     walk.clock.advance(PATIENCE);
     walk.positions("a", "duu").await;
     walk.positions("b", "d").await;
-    walk.clock.advance(PATIENCE - MOMENT);
+    walk.clock.advance(PATIENCE.saturating_sub(MOMENT));
     let mark = walk.quiet().await;
     walk.positions("a", "duu").await;
     walk.clock.advance(MOMENT);

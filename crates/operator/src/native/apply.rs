@@ -24,6 +24,7 @@ impl<'a, K: Managed> Cx<'a, K> {
     /// # Errors
     /// An object of that name that belongs to somebody else; whatever the API server refuses.
     // Not an `async fn`: the child is written as JSON at once, a future that holds it would be large.
+    #[allow(clippy::needless_pass_by_value)] // it is made for this call: `cx.apply(deployment(cx))`
     pub fn apply<C>(
         &self,
         child: C,
@@ -31,7 +32,7 @@ impl<'a, K: Managed> Cx<'a, K> {
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
-        self.apply_as(child, false)
+        self.apply_as(&child, false)
     }
 
     /// The same; a child that the API server does not let become what it shall be, as most fields of a
@@ -39,6 +40,7 @@ impl<'a, K: Managed> Cx<'a, K> {
     ///
     /// # Errors
     /// As [`Cx::apply`].
+    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn apply_or_recreate<C>(
         &self,
         child: C,
@@ -46,19 +48,19 @@ impl<'a, K: Managed> Cx<'a, K> {
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
-        self.apply_as(child, true)
+        self.apply_as(&child, true)
     }
 
     fn apply_as<C>(
         &self,
-        child: C,
+        child: &C,
         recreate: bool,
     ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
         let (name, namespace) = (child.name_any(), child.namespace());
-        let object = self.child(&child);
+        let object = self.child(child);
         async move { self.apply_object(&gvk::<C>(), (namespace, name), object?, recreate).await }
     }
 

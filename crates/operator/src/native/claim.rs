@@ -26,7 +26,7 @@ impl<K: Managed> Cx<'_, K> {
     pub fn list<C: Kind>(&self, selector: &Selector) -> Result<Vec<Arc<C>>, Error> {
         let (objects, holder) = (self.objects::<C>()?, self.key());
         let namespace = holder.object.namespace.as_ref();
-        self.objects_of(objects.select(namespace, selector, holder, self.epoch()))
+        self.objects_of(&objects.select(namespace, selector, holder, self.epoch()))
     }
 
     /// The objects of a kind that have this resource as their owner, by name, from memory. The kind must
@@ -35,7 +35,7 @@ impl<K: Managed> Cx<'_, K> {
     /// # Errors
     /// An object that does not fit its kind; a kind that is not declared.
     pub fn list_owned<C: Kind>(&self) -> Result<Vec<Arc<C>>, Error> {
-        self.objects_of(self.objects::<C>()?.owned(self.key()))
+        self.objects_of(&self.objects::<C>()?.owned(self.key()))
     }
 
     /// The objects of a kind that are this resource's by their labels, and by that alone: those that fit
@@ -50,7 +50,7 @@ impl<K: Managed> Cx<'_, K> {
         for owned in self.list_owned::<C>()? {
             if !fits(selector, owned.meta()) && controller(&*owned) == uid {
                 self.set_owners(&*owned, |owners| {
-                    owners.retain(|owner| owner["uid"] != json!(uid))
+                    owners.retain(|owner| owner["uid"] != json!(uid));
                 })
                 .await?;
             }
@@ -166,7 +166,7 @@ impl<K: Managed> Cx<'_, K> {
         })
     }
 
-    fn objects_of<C: Kind>(&self, found: Found<C>) -> Result<Vec<Arc<C>>, Error> {
+    fn objects_of<C: Kind>(&self, found: &Found<C>) -> Result<Vec<Arc<C>>, Error> {
         if found.unconfirmed {
             self.look_again();
         }

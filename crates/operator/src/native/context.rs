@@ -203,10 +203,10 @@ impl<'a, K: Managed> Cx<'a, K> {
         failed.retain(|error| !matches!(error, Error::Waiting { .. }));
         // Another reconcile comes at once anyway; what else failed is told by it.
         let conflict = failed.iter().position(|error| matches!(error, Error::Conflict));
-        match failed.is_empty() {
-            true => Ok(work.requeue.map_or(Action::AwaitChange, Action::Requeue)),
-            false => Err(failed.swap_remove(conflict.unwrap_or(0))),
+        if failed.is_empty() {
+            return Ok(work.requeue.map_or(Action::AwaitChange, Action::Requeue));
         }
+        Err(failed.swap_remove(conflict.unwrap_or(0)))
     }
 
     /// Said by the default [`super::Reconciler::cleanup`].

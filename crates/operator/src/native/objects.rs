@@ -82,13 +82,16 @@ pub(super) struct Objects<C> {
     state: Mutex<State<C>>,
 }
 
+/// Selectors, each with the reconcile that last listed with it.
+type Selectors = Vec<(Selector, u64)>;
+
 struct State<C> {
     by_owner: HashMap<Key, BTreeSet<ObjectKey>>,
     by_namespace: HashMap<Option<String>, BTreeSet<ObjectKey>>,
     /// Our own writes that the watch has not told of.
     own: BTreeMap<ObjectKey, Own<C>>,
-    /// Who listed with which selector, in which reconcile of its.
-    held: HashMap<Option<String>, HashMap<Key, Vec<(Selector, u64)>>>,
+    /// Who listed with which selectors, by namespace.
+    held: HashMap<Option<String>, HashMap<Key, Selectors>>,
 }
 
 struct Own<C> {
@@ -321,7 +324,7 @@ impl<C> State<C> {
     {
         let Some(held) = self.held.get(&key.namespace) else { return BTreeSet::new() };
         let entries: Vec<_> = entries.collect();
-        let concerned = |selectors: &Vec<(Selector, u64)>| {
+        let concerned = |selectors: &Selectors| {
             let fit = |selector| entries.iter().any(|entry| fits(selector, &entry.meta));
             selectors.iter().any(|(selector, _)| fit(selector))
         };

@@ -279,13 +279,16 @@ impl References {
         let everywhere = self.feeds.namespaces.iter().any(Option::is_none);
         let place = (gvk.clone(), namespace.filter(|_| !everywhere).cloned());
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.entry(place).or_insert_with_key(|(_, namespace)| self.start(gvk, namespace)).clone()
+        watched
+            .entry(place)
+            .or_insert_with_key(|(_, namespace)| self.start(gvk, namespace.as_ref()))
+            .clone()
     }
 
-    fn start(&self, gvk: &GroupVersionKind, namespace: &Option<String>) -> Arc<Cache<Seen>> {
+    fn start(&self, gvk: &GroupVersionKind, namespace: Option<&String>) -> Arc<Cache<Seen>> {
         let feeds = match namespace {
             None => self.feeds.clone(),
-            some => Feeds { namespaces: [some.clone()].into(), ..self.feeds.clone() },
+            some => Feeds { namespaces: [some.cloned()].into(), ..self.feeds.clone() },
         };
         let subject = Subject { gvk: gvk.clone(), selector: None, content: Content::Metadata };
         let (queue, held, gvk) = (self.queue.clone(), self.held.clone(), gvk.clone());
