@@ -286,7 +286,7 @@ async fn with_events_of(group: Option<&str>, name: &str) -> (Bench, Operator) {
 
 #[tokio::test]
 async fn older_rights_are_used_and_missing_ones_are_said_once() {
-    let (bench, _operator) = with_events_of(Some(""), "eventsold").await;
+    let (bench, operator) = with_events_of(Some(""), "eventsold").await;
     eventually("an event of core/v1", async || {
         let told = bench.kubectl(&["get", "events.v1.", "-o", "json"]);
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
@@ -298,7 +298,7 @@ async fn older_rights_are_used_and_missing_ones_are_said_once() {
         if items.iter().filter(old).count() == 2 { Ok(()) } else { Err(told.to_string()) }
     })
     .await;
-    drop((bench, _operator));
+    drop((bench, operator));
 
     let (_bench, operator) = with_events_of(None, "eventsnone").await;
     eventually("it is said", async || {

@@ -270,14 +270,13 @@ fn missing(count: usize) -> tempfile::TempDir {
     std::fs::create_dir_all(chart.join("templates")).unwrap();
     std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: empty\nversion: 1.0.0\n")
         .unwrap();
-    let entries: String = (0..count)
-        .map(|number| {
-            format!(
-                "- group: missing{number}.catamaran.dev\n  version: v1\n  kind: Missing\n  chart: {}\n",
-                chart.display()
-            )
-        })
-        .collect();
+    let chart = chart.display();
+    let entry = |number: usize| {
+        let group = format!("missing{number}.catamaran.dev");
+        format!("- group: {group}\n  version: v1\n  kind: Missing\n  chart: {chart}\n")
+    };
+    let entries: Vec<String> = (0..count).map(entry).collect();
+    let entries = entries.concat();
     std::fs::write(folder.path().join("watches.yaml"), entries).unwrap();
     folder
 }
