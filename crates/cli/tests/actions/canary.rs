@@ -97,7 +97,7 @@ async fn nothing_that_is_said_quotes_a_secret() {
         let start = |charts: &Charts| {
             let file = fs::File::options().create(true).append(true).open(&log).unwrap();
             let watches = charts.path().join("watches.yaml");
-            Operator::start(&cluster, &place.namespace, &watches, Stdio::from(file))
+            Operator::told(&cluster, &place.namespace, &watches, "trace", Stdio::from(file))
         };
         let status = || place.live(&format!("owners.{group}/a"))["status"].to_string();
         let mut said = Vec::new();

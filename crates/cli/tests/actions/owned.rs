@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{CONFIG_MAP, Charts, Hand, Place};
 
 /// The longest that anything may take here.
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEADLINE: Duration = Duration::from_mins(3);
 
 const MORE: (&str, &str) = (
     "more.yaml",
@@ -21,14 +21,25 @@ const MORE: (&str, &str) = (
 pub struct Operator(Child);
 
 impl Operator {
-    pub fn start(cluster: &LocalCluster, namespace: &str, watches: &Path, log: Stdio) -> Self {
+    pub fn start(cluster: &LocalCluster, namespace: &str, watches: &Path) -> Self {
+        Self::told(cluster, namespace, watches, "info", Stdio::null())
+    }
+
+    /// With a log of this level.
+    pub fn told(
+        cluster: &LocalCluster,
+        namespace: &str,
+        watches: &Path,
+        level: &str,
+        log: Stdio,
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catamaran"));
         command
             .args(["run", "--health-probe-bind-address", "0", "--watches-file"])
             .arg(watches)
             .env("KUBECONFIG", cluster.kubeconfig())
             .env("WATCH_NAMESPACE", namespace)
-            .env("RUST_LOG", "trace")
+            .env("RUST_LOG", level)
             .stderr(log);
         Self(command.spawn().unwrap())
     }
@@ -88,7 +99,7 @@ async fn what_is_done_by_hand_leaves_the_owner_on_every_object() {
         place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
         place.kubectl(&format!("apply -f {folder}/owner.yaml"));
         let watches = charts.path().join("watches.yaml");
-        let start = || Operator::start(&cluster, &place.namespace, &watches, Stdio::null());
+        let start = || Operator::start(&cluster, &place.namespace, &watches);
         let greeting = || place.live("configmap/a-map")["data"]["greeting"].clone();
         let operator = start();
         until("the operator installed it", || place.revisions("a") == "1 deployed");
@@ -177,12 +188,8 @@ async fn an_operator_replaces_definitions_only_if_its_watch_says_so() {
                     "- {{group: {group}, version: v1, kind: Owner, chart: {folder}/demo, crds: {policy}, record: full}}\n"
                 ),
             );
-            let operator = Operator::start(
-                &cluster,
-                &place.namespace,
-                &charts.path().join("watches.yaml"),
-                Stdio::null(),
-            );
+            let operator =
+                Operator::start(&cluster, &place.namespace, &charts.path().join("watches.yaml"));
             place.kubectl(&format!(
                 "patch owners.{group}/a --type=merge -p {{\"spec\":{{\"greeting\":\"{number}\"}}}}"
             ));
@@ -199,12 +206,8 @@ async fn an_operator_replaces_definitions_only_if_its_watch_says_so() {
             record["chart"]["templates"][0]["name"], "templates/NOTES.txt",
             "all of the chart"
         );
-        let operator = Operator::start(
-            &cluster,
-            &place.namespace,
-            &charts.path().join("watches.yaml"),
-            Stdio::null(),
-        );
+        let operator =
+            Operator::start(&cluster, &place.namespace, &charts.path().join("watches.yaml"));
         place.kubectl(&format!("delete owners.{group}/a --timeout=30s"));
         drop(operator);
         place.kubectl(&format!("delete crd/owners.{group} crd/{things}"));

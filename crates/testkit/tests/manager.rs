@@ -1,0 +1,361 @@
+//! What the manager promises to all kinds, whatever one reconciler, one resource or one kind does.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // tests, and reconcilers that shall panic
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use catamaran_operator::native::{Action, Cx, Error, Reconciler, Status};
+use catamaran_operator::{Manager, Options};
+use catamaran_testkit::{Bench, Running, becomes, eventually};
+use futures::future::join_all;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+const OPERATOR: &str = "gadgets";
+
+/// What a reconcile of a gadget does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+enum Does {
+    /// A little.
+    #[default]
+    Work,
+    /// It panics.
+    Panic,
+    /// It waits for ever.
+    Hang,
+    /// It fails.
+    Fail,
+    /// It cannot be done.
+    Refuse,
+    /// Something else has to come first.
+    Wait,
+    /// It takes 300 ms.
+    Dawdle,
+}
+
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "test.catamaran.dev",
+    version = "v1",
+    kind = "Gadget",
+    namespaced,
+    status = "GadgetStatus"
+)]
+struct GadgetSpec {
+    does: Does,
+    turn: i32,
+}
+
+type GadgetStatus = Status<GadgetFields>;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+struct GadgetFields {
+    turn: i32,
+}
+
+/// What was seen of reconciles.
+#[derive(Debug, Default)]
+struct Seen {
+    runs: Mutex<HashMap<String, usize>>,
+    /// When each turn of each gadget was begun.
+    turns: Mutex<HashMap<(String, i32), Instant>>,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Seen {
+    fn runs(&self, name: &str) -> usize {
+        self.runs.lock().unwrap().get(name).copied().unwrap_or_default()
+    }
+}
+
+struct Gadgets(Arc<Seen>);
+
+impl Reconciler for Gadgets {
+    type Object = Gadget;
+
+    async fn reconcile(&self, cx: &Cx<'_, Gadget>) -> Result<Action, Error> {
+        let (seen, name) = (&self.0, cx.name_any());
+        *seen.runs.lock().unwrap().entry(name.clone()).or_default() += 1;
+        seen.turns.lock().unwrap().entry((name, cx.spec.turn)).or_insert_with(Instant::now);
+        match cx.spec.does {
+            Does::Work => tokio::time::sleep(Duration::from_millis(5)).await,
+            Does::Panic => panic!("as it was told"),
+            Does::Hang => std::future::pending().await,
+            Does::Fail => return Err(Error::Transient("as it was told".into())),
+            Does::Refuse => return Err(Error::Permanent("not like this".to_owned())),
+            Does::Wait => {
+                let (reason, message) = ("NotYet".to_owned(), "something comes first".to_owned());
+                return Err(Error::Waiting { reason, message });
+            }
+            Does::Dawdle => {
+                let now = seen.now.fetch_add(1, Ordering::SeqCst) + 1;
+                seen.most.fetch_max(now, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                seen.now.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        cx.status(|fields| fields.turn = cx.spec.turn);
+        cx.finish()
+    }
+}
+
+async fn bench(name: &str) -> Bench {
+    Bench::new(name, &[Gadget::crd()]).await
+}
+
+fn run(bench: &Bench, seen: &Arc<Seen>, change: impl FnOnce(&mut Options)) -> Running {
+    let seen = seen.clone();
+    bench.run(|mut options| {
+        change(&mut options);
+        Manager::native(OPERATOR, options).reconciler("Gadgets", Gadgets(seen))
+    })
+}
+
+async fn create(api: &Api<Gadget>, name: &str, does: Does) {
+    let gadget = Gadget::new(name, GadgetSpec { does, turn: 0 });
+    api.create(&PostParams::default(), &gadget).await.unwrap();
+}
+
+async fn turn(api: &Api<Gadget>, name: &str, turn: i32) {
+    let patch = json!({ "spec": { "turn": turn } });
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+fn has_turned(to: i32) -> impl Fn(&Gadget) -> bool {
+    move |gadget| gadget.status.as_ref().is_some_and(|status| status.fields.turn == to)
+}
+
+/// How long it took from a change to the begin of its reconcile, one gadget after the other: p50, p95
+/// and p99 in milliseconds.
+async fn latency(api: &Api<Gadget>, seen: &Seen, names: &[String], rounds: i32) -> [u128; 3] {
+    let mut took = Vec::new();
+    for round in 1..=rounds {
+        for name in names {
+            let to = round * 1000;
+            let asked = Instant::now();
+            turn(api, name, to).await;
+            let begun = eventually("the turn is begun", async || {
+                let turns = seen.turns.lock().unwrap();
+                turns.get(&(name.clone(), to)).copied().ok_or_else(|| name.clone())
+            })
+            .await;
+            took.push(begun.saturating_duration_since(asked).as_millis());
+        }
+    }
+    took.sort_unstable();
+    [50, 95, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)])
+}
+
+#[tokio::test]
+async fn bad_resources_leave_the_healthy_ones_alone() {
+    for bad in [Does::Work, Does::Panic, Does::Hang, Does::Fail] {
+        let bench = bench("bad").await;
+        let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+        let bad_ones = (0..10).map(|number| (format!("bad-{number}"), bad));
+        let names: Vec<String> = (0..90).map(|number| format!("good-{number}")).collect();
+        let good_ones = names.iter().map(|name| (name.clone(), Does::Work));
+        let all: Vec<_> = bad_ones.chain(good_ones).collect();
+        join_all(all.iter().map(|(name, does)| create(&api, name, *does))).await;
+        let begun = Instant::now();
+        let running = run(&bench, &seen, |options| options.max_concurrent_reconciles = Some(2));
+        join_all(names.iter().map(|name| {
+            eventually(
+                "it ran",
+                async || if seen.runs(name) > 0 { Ok(()) } else { Err(name.clone()) },
+            )
+        }))
+        .await;
+        let first = begun.elapsed();
+        let took = latency(&api, &seen, &names, 3).await;
+        eprintln!(
+            "{bad:?}: all healthy ones had run after {first:?}; p50, p95, p99 in ms: {took:?}"
+        );
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn no_more_work_at_once_than_they_may_and_no_resource_twice() {
+    let bench = bench("bound").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    let names: Vec<String> = (0..12).map(|number| format!("slow-{number}")).collect();
+    join_all(names.iter().map(|name| create(&api, name, Does::Dawdle))).await;
+    let _running = run(&bench, &seen, |options| options.max_concurrent_reconciles = Some(3));
+    // Changed while they run and wait.
+    for to in 1..=3 {
+        join_all(names.iter().map(|name| turn(&api, name, to))).await;
+    }
+    let turned = has_turned(3);
+    join_all(names.iter().map(|name| becomes(&api, name, "turned", &turned))).await;
+    assert_eq!(seen.most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn who_hangs_is_ended_at_its_deadline_and_told_of() {
+    let bench = bench("deadline").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    create(&api, "hangs", Does::Hang).await;
+    create(&api, "panics", Does::Panic).await;
+    let _running = run(&bench, &seen, |options| {
+        options.max_concurrent_reconciles = Some(1);
+        options.limits.reconcile_timeout = Duration::from_secs(1);
+    });
+    eventually("both are tried again", async || {
+        let runs = (seen.runs("hangs"), seen.runs("panics"));
+        if runs.0 >= 2 && runs.1 >= 2 { Ok(()) } else { Err(format!("{runs:?}")) }
+    })
+    .await;
+    let events: Api<Event> = Api::namespaced(bench.client(), &bench.namespace);
+    eventually("both are told of", async || {
+        let told = events.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let notes: BTreeMap<String, String> = told
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some("ReconcileError"))
+            .map(|event| {
+                let of = event.regarding.and_then(|regarding| regarding.name);
+                (of.unwrap_or_default(), event.note.unwrap_or_default())
+            })
+            .collect();
+        let told = |name: &str, word: &str| notes.get(name).is_some_and(|note| note.contains(word));
+        if told("hangs", "no end after 1s") && told("panics", "as it was told") {
+            Ok(())
+        } else {
+            Err(format!("{notes:?}"))
+        }
+    })
+    .await;
+    // Mended, it goes on.
+    let patch = json!({ "spec": { "does": "Work", "turn": 9 } });
+    api.patch("hangs", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    becomes(&api, "hangs", "turned", has_turned(9)).await;
+}
+
+#[tokio::test]
+async fn what_is_refused_rests_until_it_changes_and_who_waits_never_backs_off() {
+    let bench = bench("rests").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    for (name, does) in [("refused", Does::Refuse), ("waits", Does::Wait), ("fails", Does::Fail)] {
+        create(&api, name, does).await;
+    }
+    let _running = run(&bench, &seen, |_| {});
+    // While one that fails is tried again and again, ever more seldom.
+    eventually("the failing one was tried five times", async || {
+        let runs = seen.runs("fails");
+        if runs >= 5 { Ok(()) } else { Err(runs.to_string()) }
+    })
+    .await;
+    assert_eq!((seen.runs("refused"), seen.runs("waits")), (1, 1));
+    turn(&api, "refused", 1).await;
+    turn(&api, "waits", 1).await;
+    eventually("a change wakes both", async || {
+        let runs = (seen.runs("refused"), seen.runs("waits"));
+        if runs == (2, 2) { Ok(()) } else { Err(format!("{runs:?}")) }
+    })
+    .await;
+}
+
+/// A watches.yaml with so many kinds that are not there, each of a group of its own.
+fn missing(count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("empty");
+    std::fs::create_dir_all(chart.join("templates")).unwrap();
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: empty\nversion: 1.0.0\n")
+        .unwrap();
+    let entries: String = (0..count)
+        .map(|number| {
+            format!(
+                "- group: missing{number}.catamaran.dev\n  version: v1\n  kind: Missing\n  chart: {}\n",
+                chart.display()
+            )
+        })
+        .collect();
+    std::fs::write(folder.path().join("watches.yaml"), entries).unwrap();
+    folder
+}
+
+// kubectl blocks a thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kinds_that_are_missing_delay_no_other_and_start_when_they_come() {
+    let bench = bench("missing").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    let names: Vec<String> = (0..20).map(|number| format!("g{number}")).collect();
+    join_all(names.iter().map(|name| create(&api, name, Does::Work))).await;
+    let folder = missing(20);
+    let crds: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
+        Api::all(bench.client());
+    let crd = "missings.missing7.catamaran.dev";
+    let _ = crds.delete(crd, &DeleteParams::default()).await;
+    let audit = bench.cluster.audit().of_agent("many/");
+    let start = audit.mark().unwrap();
+    let running = {
+        let seen = seen.clone();
+        bench.run(|mut options| {
+            options.watches_file = Some(folder.path().join("watches.yaml"));
+            Manager::new("many", options).reconciler("Gadgets", Gadgets(seen))
+        })
+    };
+    let took = latency(&api, &seen, &names, 10).await;
+    eprintln!("beside 20 missing kinds: p50, p95, p99 in ms: {took:?}");
+    let asked = audit.since(start).unwrap();
+    for number in 0..20 {
+        let path = format!("/apis/missing{number}.catamaran.dev/v1");
+        let count = asked.iter().filter(|request| request.uri.starts_with(&path)).count();
+        assert!(count <= 1, "{path} was asked for {count} times");
+    }
+
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": crd },
+        "spec": {
+            "group": "missing7.catamaran.dev", "scope": "Namespaced",
+            "names": { "kind": "Missing", "plural": "missings", "singular": "missing" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    });
+    crds.create(&PostParams::default(), &serde_json::from_value(definition.clone()).unwrap())
+        .await
+        .unwrap();
+    let object = json!({ "apiVersion": "missing7.catamaran.dev/v1", "kind": "Missing",
+        "metadata": { "name": "here", "namespace": bench.namespace.name() }, "spec": {} });
+    let file = folder.path().join("here.json");
+    std::fs::write(&file, object.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let serves = async || {
+        let begun = Instant::now();
+        bench.kubectl(&[
+            "wait",
+            "--for=condition=Established",
+            "--timeout=30s",
+            &format!("crd/{crd}"),
+        ]);
+        bench.kubectl(&["apply", "-f", file]);
+        bench.kubectl(&[
+            "wait",
+            "--for=condition=Deployed",
+            "--timeout=30s",
+            "missings.missing7.catamaran.dev/here",
+        ]);
+        eprintln!("served {:?} after its definition came", begun.elapsed());
+    };
+    serves().await;
+
+    // Gone with its resources, and here again.
+    bench.kubectl(&["delete", "crd", crd, "--timeout=30s"]);
+    crds.create(&PostParams::default(), &serde_json::from_value(definition).unwrap())
+        .await
+        .unwrap();
+    serves().await;
+    running.stop().await;
+    crds.delete(crd, &DeleteParams::default()).await.unwrap();
+}
