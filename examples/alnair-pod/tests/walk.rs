@@ -192,5 +192,5 @@ async fn whatever_happens_it_converges() {
         }
     })
     .await;
-    assert!(!operator.log().contains("orbidden"), "{}", operator.log());
+    assert!(!operator.log().contains("is forbidden"), "{}", operator.log());
 }
