@@ -24,7 +24,7 @@ pub(crate) enum Stop {
     Failed(Error),
     /// A helm is, or may be, at work.
     #[error("{0}; it is taken over in {after} s unless it ends", after = .1.as_secs())]
-    Busy(Error, Duration),
+    Busy(Box<Error>, Duration),
     /// The user, or the system, asked us to end.
     #[error("interrupted; what was begun is kept, and the same command goes on with it")]
     Interrupted,
@@ -38,7 +38,7 @@ pub(crate) enum Stop {
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
         match error {
-            Error::Busy { retry_after, .. } => Self::Busy(error, retry_after),
+            Error::Busy { retry_after, .. } => Self::Busy(Box::new(error), retry_after),
             error => Self::Failed(error),
         }
     }

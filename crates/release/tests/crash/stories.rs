@@ -86,7 +86,7 @@ fn does(act: Act) -> Doer {
 }
 
 fn reconciles(wish: Wish) -> Doer {
-    Act::Reconcile(wish).into()
+    Act::Reconcile(Box::new(wish)).into()
 }
 
 fn by_hand(act: Act, ways: Ways) -> Doer {
@@ -152,7 +152,7 @@ fn by_hand_and_failing() -> Vec<Story> {
     let broken = |at, policy| reconciles(failing(at, policy, first()));
     let failed = |name, before, last, end| Story { name, before, last, end };
     vec![
-        story("install and wait", vec![], by_hand(Act::Reconcile(first()), waits())),
+        story("install and wait", vec![], by_hand(Act::Reconcile(Box::new(first())), waits())),
         story("uninstall, wait and keep the history", installed(), by_hand(Act::Leave, keeps())),
         story("install over an uninstalled history", gone(), reconciles(first())),
         story("rollback after an uninstall", gone(), by_hand(Act::RollBack(1), waits())),

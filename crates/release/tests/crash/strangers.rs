@@ -69,7 +69,7 @@ fn helm_begins(model: &Model) -> Option<Release> {
     let mut next = newest.clone();
     next.version += 1;
     next.info.status = Status::PendingUpgrade;
-    next.info.description = "Preparing upgrade".to_owned();
+    "Preparing upgrade".clone_into(&mut next.info.description);
     next.info.last_deployed = model.now().into();
     for value in ["1", "2"] {
         let ours = config_map("d", value).to_string();

@@ -14,7 +14,7 @@ use crate::support::Wish;
 #[derive(Clone)]
 pub enum Act {
     /// The release shall be this: install, upgrade, repair.
-    Reconcile(Wish),
+    Reconcile(Box<Wish>),
     /// The release shall be what this revision was.
     RollBack(u32),
     /// The release shall go.
@@ -129,13 +129,16 @@ impl Doer {
     }
 }
 
+/// A revision's number, status and description, and how its hooks ended.
+pub type Revision = (u32, String, String, Vec<(String, String)>);
+
 /// What there is, by content: nothing that tells one run from another.
 #[derive(Debug, PartialEq)]
 pub struct State {
     /// Everything but records.
     pub objects: BTreeMap<String, Value>,
     /// The revisions: what `helm history` shows, and how their hooks ended.
-    pub history: Vec<(u32, String, String, Vec<(String, String)>)>,
+    pub history: Vec<Revision>,
 }
 
 pub const RESOURCES: [&str; 10] = [

@@ -270,7 +270,7 @@ async fn replicas_that_the_chart_leaves_to_an_autoscaler_stay_what_they_are() {
     assert_eq!(bench.replicas("web").await, 6);
     let web = bench.api("apps/v1", "Deployment").get("web").await.expect("a Deployment");
     let managers = web.metadata.managed_fields.unwrap_or_default();
-    let named = |entry: &_| format!("{:?}", entry).contains("handover");
+    let named = |entry: &_| format!("{entry:?}").contains("handover");
     assert!(!managers.iter().any(named), "it has nothing left");
 }
 
