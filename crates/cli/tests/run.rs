@@ -63,7 +63,8 @@ async fn a_chart_and_a_watches_file_are_an_operator() {
     let file = watches(folder.path(), &entry);
     let mut operator = catamaran();
     operator
-        .args(["run", "--health-probe-bind-address", "0", "--watches-file"])
+        .args(["run", "--health-probe-bind-address", "0", "--metrics-bind-address", "0"])
+        .arg("--watches-file")
         .arg(&file)
         .env("KUBECONFIG", cluster.kubeconfig())
         .env("WATCH_NAMESPACE", namespace.name())

@@ -35,7 +35,9 @@ impl Operator {
     ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catamaran"));
         command
-            .args(["run", "--health-probe-bind-address", "0", "--watches-file"])
+            // No ports: another operator of these tests may have them.
+            .args(["run", "--health-probe-bind-address", "0", "--metrics-bind-address", "0"])
+            .arg("--watches-file")
             .arg(watches)
             .env("KUBECONFIG", cluster.kubeconfig())
             .env("WATCH_NAMESPACE", namespace)
