@@ -287,7 +287,10 @@ mod tests {
 
     #[test]
     fn an_owner_is_known_again_by_what_it_left_on_objects() {
-        let live = json!({"apiVersion": "cache.my.domain/v1alpha1", "metadata": {"uid": "uid-1"}});
+        let live = json!({
+            "apiVersion": "cache.my.domain/v1alpha1",
+            "metadata": {"uid": "uid-1", "namespace": "ns"},
+        });
         for namespace in [Some("ns"), Some("elsewhere"), None] {
             let object = decorated(json!({"metadata": {}}), namespace);
             let claimed = claimed_owner(&object).expect("an owner");
@@ -296,6 +299,11 @@ mod tests {
         let claimed = claimed_owner(&decorated(json!({"metadata": {}}), Some("ns")));
         let claimed = claimed.expect("an owner");
         assert_eq!(claimed.clone().unseen(), Some(owner()));
+        // It may have no namespace, although the object has one.
+        let cluster_wide =
+            json!({"apiVersion": "cache.my.domain/v1alpha1", "metadata": {"uid": "uid-1"}});
+        let seen = claimed.clone().seen(&cluster_wide).expect("an owner");
+        assert_eq!(seen.namespace, None);
         assert_eq!(claimed.seen(&json!({"metadata": {"uid": "another"}})), None);
         assert!(
             claimed_owner(&json!({"metadata": {"ownerReferences": [{"kind": "X"}]}})).is_none()
