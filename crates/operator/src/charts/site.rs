@@ -126,11 +126,12 @@ impl ChartController {
     }
 }
 
-/// A name that fits, and that no other resource has.
+/// A name that fits, also where objects are named after it that take no dots, and that no other resource
+/// has.
 fn derived(name: &str, owner: &str) -> String {
     let room = LONGEST - owner.len() - 1;
     let cut = name.get(..room.min(name.len())).unwrap_or_default();
-    format!("{}-{owner}", cut.trim_end_matches(['-', '.']))
+    format!("{}-{owner}", cut.replace('.', "-").trim_end_matches('-'))
 }
 
 /// Ten digits that tell a text from others.
