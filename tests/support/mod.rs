@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a helper of tests fails as a test does
 
 use std::fs::File;
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use catamaran_localcluster::{LocalCluster, Namespace, Tools};
+#[allow(unused_imports)] // each test file uses its own part
+pub use catamaran_testkit::{becomes, eventually, vanishes};
 use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -212,51 +213,6 @@ pub fn mirror(more: &str) -> tempfile::TempDir {
     );
     std::fs::write(folder.path().join("watches.yaml"), entry).unwrap();
     folder
-}
-
-/// Waits until `look` finds what it looks for; what it says otherwise is told at the deadline.
-pub async fn eventually<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Result<T, String>>,
-{
-    let begun = Instant::now();
-    loop {
-        match look().await {
-            Ok(found) => return found,
-            Err(instead) if begun.elapsed() > DEADLINE => {
-                panic!("not within {DEADLINE:?}: {what}; instead: {instead}")
-            }
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
-}
-
-/// Waits until a resource exists and `want` likes it.
-pub async fn becomes(
-    api: &Api<DynamicObject>,
-    name: &str,
-    what: &str,
-    want: impl Fn(&DynamicObject) -> bool,
-) -> DynamicObject {
-    eventually(&format!("{name}: {what}"), async || {
-        let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
-        match found {
-            Some(object) if want(&object) => Ok(object),
-            Some(object) => Err(format!("{:#}", object.data)),
-            None => Err("it is not there".to_owned()),
-        }
-    })
-    .await
-}
-
-/// Waits until a resource is gone.
-pub async fn vanishes(api: &Api<DynamicObject>, name: &str) {
-    eventually(&format!("{name} is gone"), async || match api.get_opt(name).await {
-        Ok(None) => Ok(()),
-        Ok(Some(object)) => Err(format!("{:?}", object.metadata.finalizers)),
-        Err(error) => Err(error.to_string()),
-    })
-    .await;
 }
 
 /// Creates or changes a resource from a file of the project.
