@@ -20,9 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Writes(Mutex<HashMap<Key, (u64, Instant)>>);
 
 impl Writes {
-    /// Remembers the resource as the API server answered our write.
+    /// Remembers the resource as the API server answered our write. Taking the last finalizer off deletes
+    /// it, and the answer then has the version from before: what is cached under that one is behind, too.
     pub fn note(&self, key: &Key, written: &DynamicObject) {
+        let meta = &written.metadata;
+        let is_gone =
+            meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty);
         if let Some(version) = version(written) {
+            let version = version.saturating_add(is_gone.into());
             let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             writes.insert(key.clone(), (version, Instant::now()));
         }
@@ -48,4 +53,32 @@ impl Writes {
 
 fn version(object: &DynamicObject) -> Option<u64> {
     object.resource_version()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use catamaran_cluster::watch::ObjectKey;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn resource(version: &str, metadata: Value) -> DynamicObject {
+        let mut object: DynamicObject =
+            serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        object.metadata.resource_version = Some(version.to_owned());
+        object
+    }
+
+    #[test]
+    fn what_was_deleted_by_our_write_is_behind_at_its_old_version_and_its_successor_is_not() {
+        let key = Key { kind: 0, object: ObjectKey { namespace: None, name: "w".to_owned() } };
+        let writes = Writes::default();
+        let held = json!({ "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"] });
+        writes.note(&key, &resource("5", held.clone()));
+        assert!(writes.is_behind(&key, &resource("4", held.clone())));
+        assert!(!writes.is_behind(&key, &resource("5", held.clone())));
+        writes.note(&key, &resource("5", json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" })));
+        assert!(writes.is_behind(&key, &resource("5", held)));
+        assert!(!writes.is_behind(&key, &resource("6", json!({}))));
+    }
 }
