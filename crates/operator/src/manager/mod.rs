@@ -12,6 +12,7 @@ pub(crate) mod events;
 pub(crate) mod feeds;
 mod pulse;
 pub(crate) mod queue;
+mod resource;
 mod running;
 pub(crate) mod sight;
 mod signals;
