@@ -92,6 +92,7 @@ impl Running {
             dependents,
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            suppress_override_values: options.suppress_override_values,
             clock,
             events: recorder,
             metrics: metrics.clone(),
