@@ -193,7 +193,7 @@ mod tests {
         pace.rested(Duration::from_millis(802));
         assert_eq!(pace.patience(), Duration::from_millis(204));
         pace.rested(Duration::from_millis(2));
-        assert_eq!(pace.patience(), Duration::from_micros(179_000));
+        assert_eq!(pace.patience(), Duration::from_millis(179));
         pace.rested(Duration::from_mins(1));
         assert_eq!(pace.patience(), MOST);
     }

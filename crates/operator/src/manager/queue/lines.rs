@@ -168,9 +168,9 @@ impl Lines {
             return;
         };
         if run.lent {
-            kind.lent -= 1
+            kind.lent -= 1;
         } else {
-            kind.running -= 1
+            kind.running -= 1;
         }
         if let Some(waiting) = self.waiting.get(key) {
             kind.line_up(key.clone(), waiting.urgency);
