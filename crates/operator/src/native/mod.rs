@@ -14,6 +14,7 @@
 //! ```
 
 mod apply;
+mod causes;
 mod children;
 mod claim;
 mod clock;

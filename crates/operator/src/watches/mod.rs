@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_chart::{Chart, CompiledChart, PostRenderers, Profile};
+use catamaran_cluster::cel::Program;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_release::Definitions;
 use catamaran_yaml::Numbers;
@@ -450,14 +451,17 @@ pub(crate) fn share_kinds(watches: &mut Vec<Watch>) {
 fn ignore(raw: RawIgnore) -> Result<IgnoreRule, String> {
     let selector = raw.selector.map(Selector::try_from).transpose();
     let selector = selector.map_err(|error| format!("invalid ignoreDrift: selector: {error}"))?;
-    if raw.paths.is_empty() {
+    let when = raw.when.as_deref().map(Program::read).transpose();
+    let when = when.map_err(|error| format!("invalid ignoreDrift: when: {error}"))?;
+    if raw.paths.is_empty() && when.is_none() {
         return Err("invalid ignoreDrift: a rule needs paths, such as [/spec/replicas]".to_owned());
     }
     if let Some(path) = raw.paths.iter().find(|path| !path.is_empty() && !path.starts_with('/')) {
         return Err(format!("invalid ignoreDrift: {path:?} is no JSON pointer: it begins with /"));
     }
     let (group, kind, name) = (raw.group, raw.kind, raw.name);
-    Ok(IgnoreRule { group, kind, name, selector: selector.unwrap_or_default(), paths: raw.paths })
+    let (selector, when) = (selector.unwrap_or_default(), when.map(Arc::new));
+    Ok(IgnoreRule { group, kind, name, selector, paths: raw.paths, when })
 }
 
 #[cfg(test)]

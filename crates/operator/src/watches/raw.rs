@@ -146,4 +146,5 @@ pub(super) struct RawIgnore {
     pub name: Option<String>,
     pub selector: Option<LabelSelector>,
     pub paths: Vec<String>,
+    pub when: Option<String>,
 }
