@@ -26,6 +26,7 @@ mod chaos;
 mod clock;
 mod crds;
 mod process;
+mod readme;
 mod servers;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
@@ -34,4 +35,5 @@ pub use chaos::Dice;
 pub use clock::HeldClock;
 pub use crds::check_crds;
 pub use process::Process;
+pub use readme::Readme;
 pub use servers::Server;

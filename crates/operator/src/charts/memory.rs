@@ -9,8 +9,10 @@ use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{Applied, AppliedObject, History, ObjectId};
 use kube::core::{DynamicObject, GroupVersionKind};
+use serde_json::{Map, Value};
 
 use super::seeds::Seed;
+use super::takeback::Refused;
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
@@ -21,6 +23,8 @@ pub(super) struct Memory {
     releases: HashMap<Key, Remembered>,
     /// Seeds of renderings: random values stay the same from one rendering to the next.
     seeds: HashMap<Key, Seed>,
+    /// What was taken back, and is not tried again for a while.
+    refused: HashMap<Key, Refused>,
 }
 
 /// A release as we left it.
@@ -34,6 +38,8 @@ pub(super) struct Remembered {
     pub rotation: String,
     /// When a certificate is to be made anew.
     pub renew_at: Option<SystemTime>,
+    /// The values, where they do not follow from the resource alone.
+    pub mapped: Option<Arc<Map<String, Value>>>,
     pub objects: Vec<Left>,
 }
 
@@ -86,6 +92,28 @@ impl Memory {
     pub fn forget(&mut self, key: &Key) {
         self.releases.remove(key);
         self.seeds.remove(key);
+        self.refused.remove(key);
+    }
+
+    /// What was taken back for a resource.
+    pub fn refused(&self, key: &Key) -> Option<&Refused> {
+        self.refused.get(key)
+    }
+
+    pub fn refuse(&mut self, key: &Key, refused: Refused) {
+        self.refused.insert(key.clone(), refused);
+    }
+
+    /// What was taken back rests until `until` says, given how often it failed.
+    pub fn rest(&mut self, key: &Key, until: impl FnOnce(u32) -> Instant) {
+        if let Some(refused) = self.refused.get_mut(key) {
+            refused.until = Some(until(refused.times));
+        }
+    }
+
+    /// Its release is as it shall be.
+    pub fn accept(&mut self, key: &Key) {
+        self.refused.remove(key);
     }
 
     pub fn forget_release(&mut self, key: &Key) {
@@ -136,6 +164,7 @@ impl Memory {
             notes: applied.release.info.notes.as_str().into(),
             rotation: rotation.to_owned(),
             renew_at,
+            mapped: None,
             objects: left,
         };
         self.releases.insert(key.clone(), remembered);
