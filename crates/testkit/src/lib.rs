@@ -27,6 +27,7 @@ mod clock;
 mod crds;
 mod process;
 mod readme;
+mod servers;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
 pub use catamaran_localcluster::Mark;
@@ -35,3 +36,4 @@ pub use clock::HeldClock;
 pub use crds::check_crds;
 pub use process::Process;
 pub use readme::Readme;
+pub use servers::Server;

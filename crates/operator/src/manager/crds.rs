@@ -76,7 +76,7 @@ impl Definitions {
                 }
             };
             let followed = watch::follow(client, target, store, |_| (), hear, complain());
-            stop.run_until_cancelled(followed).await;
+            stop.run_until_cancelled(Box::pin(followed)).await;
         });
     }
 

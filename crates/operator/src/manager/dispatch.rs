@@ -150,8 +150,7 @@ impl Dispatch {
             histogram.observe(took.as_secs_f64());
         }
         match &outcome {
-            Ok(_) => kind.pace.took(took),
-            Err(Failure::Conflict) => {}
+            Ok(_) | Err(Failure::Conflict) => {}
             Err(failure) => tell(kind, &object, failure),
         }
         span.in_scope(|| self.schedule(kind, &item.key, outcome, took));
@@ -167,24 +166,15 @@ impl Dispatch {
         let pulse = Pulse::new();
         let task = pulse.of(self.reconcile(kind, key, object).boxed()).in_current_span();
         let mut task = AbortOnDropHandle::new(tokio::spawn(task));
-        let deadline = Instant::now() + self.deadline;
-        let mut lent = false;
-        loop {
-            let patience = kind.pace.patience();
-            tokio::select! {
-                ended = &mut task => return ended.unwrap_or_else(|error| panicked(kind, &error)),
-                () = tokio::time::sleep_until(deadline) => break,
-                () = tokio::time::sleep(patience.saturating_sub(pulse.rests())), if !lent => {
-                    if pulse.rests() >= patience {
-                        // If too many hang already, this one keeps its place.
-                        lent = true;
-                        if self.queue.lend(key) {
-                            kind.pace.hung();
-                            tracing::debug!(?patience, "nothing happens: others go on meanwhile");
-                        }
-                    }
+        tokio::select! {
+            ended = &mut task => {
+                if let Ok(Ok(_)) = &ended {
+                    kind.pace.rested(pulse.longest_rest());
                 }
+                return ended.unwrap_or_else(|error| panicked(kind, &error));
             }
+            () = tokio::time::sleep(self.deadline) => {}
+            () = self.lend_while_it_rests(kind, key, &pulse) => {}
         }
         kind.metrics.timeouts.inc();
         task.abort();
@@ -192,6 +182,28 @@ impl Dispatch {
         // taken, as it must not run twice, and `stuck` tells of it.
         let _ = (&mut task).await;
         Err(Failure::Transient(format!("no end after {:?}", self.deadline)))
+    }
+
+    /// Lends a reconcile's place to others whenever it rests for longer than is usual, and takes it back
+    /// when it gets on; never returns.
+    async fn lend_while_it_rests(&self, kind: &Kind, key: &Key, pulse: &Pulse) {
+        loop {
+            let patience = kind.pace.patience();
+            let rests = pulse.rests();
+            if rests < patience {
+                tokio::time::sleep(patience.saturating_sub(rests)).await;
+            } else if self.queue.lend(key) {
+                kind.pace.hung();
+                tracing::debug!(resource = %key.object, ?patience, "nothing happens: others go on meanwhile");
+                while pulse.rests() >= patience {
+                    pulse.moves().await;
+                }
+                self.queue.reclaim(key);
+            } else {
+                // Too many hang already: this one keeps its place for now.
+                tokio::time::sleep(patience).await;
+            }
+        }
     }
 
     fn reconcile(

@@ -37,6 +37,10 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const HANGING: usize = 1000;
 /// The same of a chart kind, for each that may work: they hang only where the API server does.
 const HANGING_CHARTS: usize = 4;
+/// A native reconcile that rests for less is never taken to hang: so long may an answer take once.
+const LEAST_REST: Duration = Duration::from_millis(20);
+/// The same of chart kinds, which also rest while a chart is rendered.
+const LEAST_REST_OF_CHARTS: Duration = Duration::from_millis(250);
 
 /// A manager at work.
 pub(super) struct Running {
@@ -243,7 +247,7 @@ fn kinds(
             controller,
             metrics,
             name,
-            pace: Pace::default(),
+            pace: Pace::new(if is_native { LEAST_REST } else { LEAST_REST_OF_CHARTS }),
             events: is_native.then(|| hub.events.clone()),
         });
     }
