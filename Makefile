@@ -33,7 +33,7 @@ CASES ?= 20000
 SEED ?=
 CHARTS ?=
 # The packages under examples/ that are operators.
-EXAMPLES = machines alnair-pod
+EXAMPLES = machines alnair-pod homelab
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -164,11 +164,13 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 
 .PHONY: test
 test: ## Run all tests, on a real control plane of their own.
+	@hack/node.sh install server || echo "note: servers of Debian's packages could not be installed"
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
 
 .PHONY: test-examples
 test-examples: ## Run the tests of the examples alone: `make test` has them, too.
+	@hack/node.sh install server || echo "note: servers of Debian's packages could not be installed"
 	$(CARGO) build --package catamaran-localcluster --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && \
 		$(CARGO) test --no-fail-fast $(addprefix --package ,$(EXAMPLES))

@@ -106,7 +106,10 @@ spec:
 ";
     let stage = Stage::of("rights", MIRROR).await;
     stage.write("helm-charts/demo/crds/thing.yaml", crd);
-    let rules = role(&stage.group);
+    let mut rules = role(&stage.group);
+    // Leader election by ConfigMaps, as kubebuilder scaffolded it once.
+    let last = rules.as_array_mut().unwrap().last_mut().unwrap();
+    assert_eq!(last["resources"][0], "configmaps");
     let named = |kind: &str, more: serde_json::Value| {
         let mut object = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
@@ -141,6 +144,55 @@ spec:
         log.lines().filter(|line| line.contains("bring the chart's definitions")).collect();
     assert_eq!(told.len(), 1, "one line names the right: {log}");
     assert_eq!(log.matches("no right to the lease").count(), 1, "{log}");
+    let leader = stage.get("configmap", "demo")["metadata"]["annotations"].clone();
+    let leader = leader["control-plane.alpha.kubernetes.io/leader"].as_str().unwrap();
+    assert!(leader.contains("\"leaseDurationSeconds\":15"), "led by a ConfigMap: {leader}");
     stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=60s"]);
     assert_eq!(stage.records(), [""; 0]);
+}
+
+/// Two replicas without any right to a lock must not both work; with one to ConfigMaps, one works.
+#[tokio::test]
+async fn of_two_replicas_without_a_lease_at_most_one_works() {
+    let stage = Stage::of("leaseless", MIRROR).await;
+    let namespace = stage.namespace.name().to_owned();
+    let rules = |locks: bool| {
+        let mut rules = role(&stage.group);
+        let rules = rules.as_array_mut().unwrap();
+        if !locks {
+            rules.pop();
+        }
+        json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": "manager-role" }, "rules": rules })
+    };
+    stage.apply(&rules(false));
+    stage.kubectl(&["create", "serviceaccount", "manager"]);
+    let account = format!("--serviceaccount={namespace}:manager");
+    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let operators = folders.each_ref().map(|folder| {
+        let mut command =
+            stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+        command.args(["--leader-elect", "--leader-election-id=demo"]);
+        command.args(["--leader-election-namespace", &namespace]).env("KUBECONFIG", &kubeconfig);
+        Operator::start(command, folder.path())
+    });
+    stage.apply(&stage.shop("web", &json!({ "objects": [] })));
+    for operator in &operators {
+        operator.says("nobody leads");
+    }
+    assert!(stage.shop_now("web")["status"].is_null(), "nobody works");
+    // The right comes, and with it one leader.
+    stage.apply(&rules(true));
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+    let leading = operators.iter().filter(|operator| operator.log().contains("\"leading\""));
+    assert_eq!(leading.count(), 1);
+    // It ends, and the other one goes on.
+    let [first, second] = operators;
+    let (leader, _other) =
+        if first.log().contains("\"leading\"") { (first, second) } else { (second, first) };
+    drop(leader);
+    stage.apply(&stage.shop("next", &json!({ "objects": [] })));
+    stage.shop_becomes("next", "ready", |shop| is(shop, "Ready", "True"));
 }

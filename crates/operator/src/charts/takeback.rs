@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Applied, Done, Error as ReleaseError, History, ObjectId, Status};
+use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, ObjectId, Status};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use super::{Action, ChartController};
 use crate::manager::controller::Next;
 
 /// How long what failed once is not tried again; twice as long with every further time.
-const FIRST_REST: Duration = Duration::from_secs(10);
+const FIRST_REST: Duration = Duration::from_secs(5);
 /// The longest of these times.
 const LONGEST_REST: Duration = Duration::from_mins(5);
 
@@ -37,6 +37,8 @@ pub(super) struct Refused {
     config: Arc<Map<String, Value>>,
     stuck: Stuck,
     message: String,
+    /// Whether nothing was installed before it failed.
+    is_bare: bool,
     /// How often in a row.
     pub times: u32,
     /// When it is tried again; not known before it is taken back.
@@ -65,6 +67,8 @@ impl ChartController {
         error: ReleaseError,
         work: &Work<'_>,
     ) -> Stop {
+        // Then no object was ever sent, and a farewell would be to nothing.
+        let is_bare = matches!(&error, ReleaseError::Hook { event: Event::PreInstall, .. });
         let stop = self.release_failed(history, error);
         let Stop::Stuck { stuck, message, .. } = &stop else { return stop };
         let (stuck, message) = (stuck.clone(), message.clone());
@@ -78,7 +82,7 @@ impl ChartController {
         if now.newest().is_none_or(|newest| newest.info.status != Status::Failed) {
             return stop;
         }
-        self.note(work, stuck, message);
+        self.note(work, stuck, message, is_bare);
         self.undo(work, &now).await
     }
 
@@ -95,12 +99,12 @@ impl ChartController {
             // By another process. Why it failed stands in the record before.
             let failed = history.releases().rev().find(|old| old.info.status == Status::Failed);
             let message = failed.map_or("it was being taken back", |old| &old.info.description);
-            self.note(work, stuck(history), message.to_owned());
+            self.note(work, stuck(history), message.to_owned(), false);
         }
         Err(self.undo(work, history).await)
     }
 
-    fn note(&self, work: &Work<'_>, stuck: Stuck, message: String) {
+    fn note(&self, work: &Work<'_>, stuck: Stuck, message: String, is_bare: bool) {
         let mut memory = self.memory();
         let before = memory.refused(work.key);
         let before = before.filter(|old| old.is_of(&work.resource, &work.wishes, &work.config));
@@ -112,6 +116,7 @@ impl ChartController {
             config: work.config.clone(),
             stuck,
             message,
+            is_bare,
             times,
             until: None,
         };
@@ -163,7 +168,8 @@ impl ChartController {
             self.before_known(work.cx, Action::Uninstall, history, newest).await?;
         }
         let _apply = self.tell.phase("apply");
-        let ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
+        let mut ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
+        ways.no_hooks |= self.memory().refused(work.key).is_some_and(|refused| refused.is_bare);
         let driver = self.driver.clone().ways(ways);
         let gone = driver.uninstall_from(history.clone(), Some(&work.owner)).await;
         match gone {

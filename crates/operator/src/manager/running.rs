@@ -124,7 +124,7 @@ impl Running {
             Some(seat) => {
                 let client = connections.plain.clone();
                 tokio::select! {
-                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => leadership,
+                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => Some(leadership),
                     () = signals.next() => {
                         self.stop_feeds().await;
                         return Ok(());
