@@ -8,5 +8,6 @@ mod rights;
 mod seeds;
 mod starts;
 mod status;
+mod suites;
 mod support;
 mod takeover;
