@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail as tests do
 
 mod annotations;
+mod labels;
 mod names;
+mod quiet;
 mod rights;
 mod seeds;
 mod starts;

@@ -17,6 +17,8 @@ mod seeds;
 mod site;
 mod tell;
 mod uninstall;
+pub(crate) mod vigil;
+mod wait;
 mod wishes;
 
 use std::sync::atomic::AtomicBool;
@@ -40,6 +42,7 @@ use crate::watches::{Overrides, Watch};
 use memory::Memory;
 use records::Records;
 use tell::Teller;
+use vigil::Vigils;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -50,8 +53,11 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    /// Which objects are watched: those of all charts of the manager, so that kinds share one watch.
+    labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
     /// Whether the status shows manifests.
@@ -75,6 +81,7 @@ impl ChartController {
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
         let records = hub.dependents.records().clone();
+        records.begin(hub.dependents.feeds());
         let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
@@ -97,9 +104,11 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
+            labelled: hub.labelled.clone(),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
@@ -119,6 +128,7 @@ impl Controller for ChartController {
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.vigils.end(key);
         std::future::ready(()).boxed()
     }
 }

@@ -8,6 +8,7 @@ use kube::core::DynamicObject;
 use super::reconcile::{Own, Stop, conclude};
 use super::report::{self, Stuck};
 use super::site::Site;
+use super::wait::Until;
 use super::wishes::Wishes;
 use super::{ChartController, finalizer};
 use crate::manager::controller::{Failure, Next};
@@ -41,7 +42,8 @@ impl ChartController {
                     tracing::info!("Waiting until all resources are deleted");
                     report::uninstalled(&mut draft, report::UNTIL_GONE);
                 }
-                let stop = self.wait_for(&waiting);
+                let stop = self.wait_for(own.key, Until::told(*waiting)).await;
+                self.remember_wait(own.key, resource, &stop);
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(found) => {

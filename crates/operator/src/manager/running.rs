@@ -1,11 +1,13 @@
 //! A manager at work: from the first watch to the last write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
+use catamaran_release::{CHART_LABEL, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,6 +21,7 @@ use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
 use super::signals::Signals;
 use super::{Hub, Manager, ManagerError, Registered};
+use crate::charts::vigil::Vigils;
 use crate::client::Connections;
 use crate::lead::{Fence, Leadership, Seat};
 use crate::metrics::Metrics;
@@ -85,6 +88,8 @@ impl Running {
             client: client.clone(),
             mapper: mapper.clone(),
             dependents,
+            labelled: labelled(&watches).into(),
+            vigils: Vigils::new(feeds.clone(), queue.clone()),
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
             clock,
@@ -201,6 +206,16 @@ impl Running {
         self.feeds.tasks.close();
         self.feeds.tasks.wait().await;
     }
+}
+
+/// What selects the objects of all chart kinds: the label that operator-sdk's Helm operator writes, too.
+fn labelled(watches: &[Watch]) -> String {
+    let charts = watches.iter().filter_map(|watch| match &watch.hull {
+        Hull::Chart(chart) => Some(chart_label(&chart.metadata().name)),
+        Hull::Reconciler(_) => None,
+    });
+    let charts: BTreeSet<String> = charts.collect();
+    format!("{CHART_LABEL} in ({})", charts.into_iter().collect::<Vec<_>>().join(","))
 }
 
 /// How many resources of a kind may be worked on at once.
