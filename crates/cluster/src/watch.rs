@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use kube::api::PartialObjectMeta;
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
@@ -67,7 +67,13 @@ pub enum Content {
     Owned,
     /// Metadata alone: [`DynamicObject::data`] is null.
     Metadata,
+    /// The same, and before it a list of the whole objects, `managedFields` included: one request more,
+    /// in pages, instead of one for each object. What changes between the two is metadata alone.
+    OwnedThenMetadata,
 }
+
+/// How many objects a page of the list before the watch has.
+const PAGE: u32 = 500;
 
 /// What happened to an object, as far as its projection goes.
 #[derive(Debug)]
@@ -190,7 +196,11 @@ pub async fn follow<P>(
         config = config.fields(fields);
     }
     let owned = target.content == Content::Owned;
-    let mut follower = Follower { store: &store, project, on_change, listed: None, owned };
+    let first = match target.content {
+        Content::OwnedThenMetadata => whole(&client, &target, &project).await,
+        _ => HashMap::new(),
+    };
+    let mut follower = Follower { store: &store, project, on_change, listed: None, owned, first };
     let mut backoff = Backoff::default();
     match target.content {
         Content::Full | Content::Owned => {
@@ -203,7 +213,7 @@ pub async fn follow<P>(
                 }
             }
         }
-        Content::Metadata => {
+        Content::Metadata | Content::OwnedThenMetadata => {
             let api = api::<PartialObjectMeta<DynamicObject>>(client, &target);
             let mut stream = pin!(watcher::watcher(api, config));
             while let Some(event) = stream.next().await {
@@ -217,6 +227,30 @@ pub async fn follow<P>(
                     Err(error) => backoff.pause(&error, &on_trouble).await,
                 }
             }
+        }
+    }
+}
+
+/// The projections of whole objects, and the versions that they are of. What cannot be listed is read
+/// later, one by one.
+async fn whole<P>(
+    client: &Client,
+    target: &Target,
+    project: &impl Fn(DynamicObject) -> P,
+) -> HashMap<ObjectKey, (String, P)> {
+    let api = api::<DynamicObject>(client.clone(), target);
+    let mut params = ListParams::default().limit(PAGE);
+    params.label_selector.clone_from(&target.selector);
+    let mut found = HashMap::new();
+    loop {
+        let Ok(page) = api.list(&params).await else { return found };
+        for object in page.items {
+            let version = object.metadata.resource_version.clone().unwrap_or_default();
+            found.insert(ObjectKey::of(&object.metadata), (version, project(object)));
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return found,
         }
     }
 }
@@ -239,6 +273,8 @@ struct Follower<'a, P, Project, OnChange> {
     listed: Option<(Instant, HashSet<ObjectKey>)>,
     /// Whether the first list is to tell who owns which field.
     owned: bool,
+    /// What was known before the first list, with the versions that it is of.
+    first: HashMap<ObjectKey, (String, P)>,
 }
 
 impl<P, Project, OnChange> Follower<'_, P, Project, OnChange>
@@ -257,6 +293,7 @@ where
             Event::InitApply(object) => self.seen(whole(object), true),
             Event::InitDone => {
                 backoff.reset();
+                self.first = HashMap::new();
                 // What vanished while the watch was down is told as a delete: kube swaps silently.
                 if let Some((began, unconfirmed)) = self.listed.take() {
                     for key in unconfirmed {
@@ -286,7 +323,10 @@ where
         if !(self.owned && listed && self.store.listed_at().is_none()) {
             object.metadata.managed_fields = None; // often most of the object
         }
-        let value = (self.project)(object);
+        let value = match self.first.remove(&key) {
+            Some((of, value)) if of == version => value,
+            _ => (self.project)(object),
+        };
         if let Some(change) = self.store.insert(key, &version, value, listed) {
             (self.on_change)(change);
         }
@@ -367,8 +407,9 @@ mod tests {
             });
         };
         let store = Store::default();
-        let mut follower =
-            Follower { store: &store, project: |_| (), on_change, listed: None, owned: false };
+        let (listed, owned, first) = (None, false, HashMap::new());
+        let project = |_| ();
+        let mut follower = Follower { store: &store, project, on_change, listed, owned, first };
         for event in events {
             follower.event(event, &mut Backoff::default(), |object| object);
         }

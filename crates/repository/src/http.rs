@@ -296,10 +296,31 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    match cause.downcast_ref::<reqwest::Error>() {
-        Some(_) => "the request failed".to_owned(),
-        None => cause.to_string(),
+    match within(cause).downcast_ref::<rustls::Error>() {
+        Some(rustls::Error::InvalidCertificate(why)) => untrusted(why),
+        _ if cause.is::<reqwest::Error>() => "the request failed".to_owned(),
+        _ => cause.to_string(),
     }
+}
+
+/// What an error of input and output holds: [`io::Error`] does not name it as its source.
+fn within<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => within(inner),
+        None => error,
+    }
+}
+
+/// Go's words where the cause has some of its own.
+fn untrusted(why: &rustls::CertificateError) -> String {
+    use rustls::CertificateError::{BadSignature, UnknownIssuer};
+    let reason = match why {
+        UnknownIssuer | BadSignature => "certificate signed by unknown authority".to_owned(),
+        other => other.to_string(),
+    };
+    format!("tls: failed to verify certificate: x509: {reason}")
 }
 
 fn refused(error: &(dyn std::error::Error + 'static)) -> bool {

@@ -26,6 +26,7 @@ mod chaos;
 mod clock;
 mod crds;
 mod process;
+mod readme;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
 pub use catamaran_localcluster::Mark;
@@ -33,3 +34,4 @@ pub use chaos::Dice;
 pub use clock::HeldClock;
 pub use crds::check_crds;
 pub use process::Process;
+pub use readme::Readme;

@@ -8,6 +8,7 @@
 pub(crate) mod pod;
 
 use std::fmt;
+use std::time::Duration;
 
 use kube::api::{ApiResource, ListParams};
 use serde_json::Value;
@@ -19,6 +20,32 @@ use crate::readiness::{Readiness, assess};
 const MOST_PODS: u32 = 50;
 /// The longest text of an event that is told, in characters.
 const LONGEST: usize = 400;
+
+/// For so long nothing is asked: most objects that were just applied are ready by then.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How often the cause is asked for at first: what can be seen is told within 5 s.
+pub const OFTEN: Duration = Duration::from_secs(4);
+/// How often in the end.
+const SELDOM: Duration = Duration::from_mins(1);
+/// The longer it lasts, the more seldom it is asked: at this part of the time that it lasts.
+const PATIENCE: u32 = 30;
+
+/// When the cause is worth asking for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Not before this time has passed.
+    Later(Duration),
+    /// Now, and again after this time: no watch tells when the cause becomes another one.
+    Now(Duration),
+}
+
+/// How often to ask for the cause of what has not been ready for so long.
+pub fn pace(lasts: Duration) -> Pace {
+    match GRACE.checked_sub(lasts).filter(|rest| !rest.is_zero()) {
+        Some(rest) => Pace::Later(rest),
+        None => Pace::Now((lasts / PATIENCE).clamp(OFTEN, SELDOM)),
+    }
+}
 
 /// What stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]

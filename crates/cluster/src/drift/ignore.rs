@@ -1,16 +1,24 @@
 //! What is left to others although it differs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::core::{Selector, SelectorExt as _};
 use serde_json::Value;
 
 use crate::apply::metadata;
+use crate::cel::Program;
 
 /// Annotations by which an object asks to be left as it is once it is there, with the value that asks
-/// so: Flux's, and ours.
-const LEFT_ALONE: [(&str, &str); 2] =
-    [("helm.toolkit.fluxcd.io/driftDetection", "disabled"), ("catamaran.dev/drift", "ignore")];
+/// so: ours, and those of Flux's two controllers. Argo has none on objects: what it ignores stands in
+/// its Applications.
+const LEFT_ALONE: [(&str, &str); 5] = [
+    ("catamaran.dev/drift", "ignore"),
+    ("helm.toolkit.fluxcd.io/driftDetection", "disabled"),
+    ("kustomize.toolkit.fluxcd.io/reconcile", "disabled"),
+    ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent"),
+    ("kustomize.toolkit.fluxcd.io/ssa", "Ignore"),
+];
 
 /// Fields that are not put back when others change them.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +32,12 @@ pub struct IgnoreRule {
     /// Which labels an object must have.
     pub selector: Selector,
     /// JSON pointers (RFC 6901); what lies below is ignored, too. An empty one is the whole object.
+    /// With [`when`](Self::when), none means all fields.
     pub paths: Vec<String>,
+    /// Asked for each field that differs, with the variables `object` (as it is), `desired` (as the
+    /// chart has it) and `path` (the field's JSON pointer): only where it is true, the field is left
+    /// to others. Where it has no answer, it is not.
+    pub when: Option<Arc<Program>>,
 }
 
 impl IgnoreRule {
@@ -42,13 +55,18 @@ impl IgnoreRule {
             && self.selector.matches(&labels)
     }
 
-    /// Whether the field at a pointer is one of the rule's, or below one.
-    pub fn covers(&self, pointer: &str) -> bool {
-        self.paths.iter().any(|path| {
+    /// Whether the rule leaves a field to others: it is at or below one of its paths, and the
+    /// expression, if there is one, holds.
+    pub fn covers(&self, pointer: &str, desired: &Value, live: &Value) -> bool {
+        let within = self.paths.iter().any(|path| {
             pointer
                 .strip_prefix(path.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        });
+        let Some(when) = &self.when else { return within };
+        let path = Value::from(pointer);
+        let variables = [("object", live), ("desired", desired), ("path", &path)];
+        (within || self.paths.is_empty()) && when.holds(&variables) == Ok(true)
     }
 }
 

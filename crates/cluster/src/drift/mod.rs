@@ -56,7 +56,7 @@ pub fn due(
         compare(desired, live, manager).into_iter().partition(|difference| {
             let pointer = difference.path.pointer().unwrap_or_default();
             let replicas = autoscaled && pointer == REPLICAS;
-            let ignored = replicas || rules.iter().any(|rule| rule.covers(&pointer));
+            let ignored = replicas || rules.iter().any(|rule| rule.covers(&pointer, desired, live));
             ignored && matches!(difference.kind, Kind::NotOurs | Kind::Doubtful)
         });
     let taken = left.iter().filter(|difference| difference.kind == Kind::NotOurs);

@@ -64,6 +64,19 @@ fn rules_ignore_what_others_changed_and_keep_what_is_still_ours() {
         body["spec"],
         json!({"paused": true, "template": {"metadata": {"labels": {"a": "b"}}}})
     );
+    let when = |text: &str| Some(std::sync::Arc::new(crate::cel::Program::read(text).unwrap()));
+    for (paths, expression, ignored) in [
+        (&[][..], "path == '/spec/replicas' || path.startsWith('/spec/template/')", true),
+        (&[], "object.spec.replicas > desired.spec.replicas", true),
+        (&["/spec"], "object.metadata.labels.tier == 'web'", true),
+        (&["/spec/paused"], "true", false),
+        (&["/spec"], "object.spec.replicas < 5", false),
+        (&["/spec"], "object.absent.deep", false),
+    ] {
+        let rule = IgnoreRule { when: when(expression), ..rule(paths) };
+        let (fields, _) = told(&desired, &live, &[rule], false);
+        assert_eq!(fields.is_empty(), ignored, "{expression}");
+    }
     let elsewhere = [
         IgnoreRule { name: Some("e".into()), ..both.clone() },
         IgnoreRule { group: Some(String::new()), ..both.clone() },

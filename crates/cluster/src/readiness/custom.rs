@@ -1,11 +1,13 @@
 //! Rules of readiness that an object brings along, for kinds whose own sign is another one.
 //!
 //! An annotation holds lines such as `{.status.phase}=Running`: a path in the JSONPath of `kubectl wait`,
-//! and the text that must be there. Without a text something must be there that is not empty.
+//! and the text that must be there. Without a text something must be there that is not empty. Lines that
+//! begin otherwise are expressions ([`crate::cel`]) over `object`, or over its fields by themselves.
 
 use serde_json::Value;
 
 use super::{Readiness, failed, pending};
+use crate::cel::Program;
 
 /// All of its lines must hold.
 const READY: &str = "catamaran.dev/ready-when";
@@ -47,8 +49,12 @@ fn judge(object: &Value, ready: &str, failing: &str) -> Result<Readiness, String
 /// One line.
 struct Rule {
     text: String,
-    path: Vec<Step>,
-    wanted: Option<String>,
+    asks: Asks,
+}
+
+enum Asks {
+    Path { path: Vec<Step>, wanted: Option<String> },
+    Expression(Program),
 }
 
 /// One step of a path.
@@ -66,6 +72,10 @@ impl Rule {
         if line.len() > LONGEST {
             return None;
         }
+        let rule = |asks| Self { text: line.to_owned(), asks };
+        if !line.starts_with(['{', '.', '$', '[']) {
+            return Program::read(line).ok().map(|it| rule(Asks::Expression(it)));
+        }
         let (path, rest) = match line.strip_prefix('{') {
             Some(rest) => rest.rsplit_once('}')?,
             None => line.split_at(line.find('=').unwrap_or(line.len())),
@@ -75,12 +85,21 @@ impl Rule {
             rest => Some(rest.strip_prefix('=')?.trim_matches(['"', '\'']).to_owned()),
         };
         let path = steps(path.strip_prefix('$').unwrap_or(path))?;
-        (!path.is_empty()).then(|| Self { text: line.to_owned(), path, wanted })
+        (!path.is_empty()).then(|| rule(Asks::Path { path, wanted }))
     }
 
     fn holds(&self, object: &Value) -> bool {
-        let found = follow(object, &self.path);
-        match &self.wanted {
+        let (path, wanted) = match &self.asks {
+            Asks::Path { path, wanted } => (path, wanted),
+            Asks::Expression(program) => {
+                let fields = object.as_object().into_iter().flatten();
+                let mut names: Vec<_> = fields.map(|(name, it)| (name.as_str(), it)).collect();
+                names.push(("object", object));
+                return program.holds(&names) == Ok(true);
+            }
+        };
+        let found = follow(object, path);
+        match wanted {
             Some(wanted) => found.iter().any(|value| plain(value) == *wanted),
             None => {
                 found.iter().any(|value| !matches!(plain(value).as_str(), "" | "null" | "false"))
@@ -178,6 +197,8 @@ mod tests {
             "{.status.conditions[*].type}=Safe",
             "{.status.conditions[?(@.type==\"Up\")].status}=True",
             "{.status.phase}=Running\n\n{.status.nodes}",
+            "object.status.phase == 'Running' && object.status.nodes >= 3",
+            "status.conditions.exists(c, c.type == 'Up' && c.status == 'True')\n{.status.nodes}",
         ] {
             assert_eq!(told(rule, ""), "ready", "{rule}");
         }
@@ -187,6 +208,9 @@ mod tests {
             "{.status.absent.deeper}",
             "{.status.conditions[?(@.type==\"Safe\")].status}=True",
             "{.status.conditions[9].status}=True",
+            "object.status.nodes > 3",
+            "object.spec.absent == 1",
+            "object.status.phase",
         ] {
             let expected = format!("RuleNotMet: {rule} does not hold yet");
             assert_eq!(told(rule, ""), expected);
@@ -201,6 +225,8 @@ mod tests {
             format!("failed FailedByRule: {rule} holds")
         );
         assert_eq!(told("", "{.status.phase}=Failed"), "ready");
+        let rule = "status.phase.startsWith('Run')";
+        assert_eq!(told("", rule), format!("failed FailedByRule: {rule} holds"));
     }
 
     #[test]

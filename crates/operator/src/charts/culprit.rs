@@ -1,25 +1,15 @@
 //! Why a release is not ready, looked for where its own watches do not reach: at pods, and at events.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use catamaran_cluster::apply::Target;
-use catamaran_cluster::culprit::{Culprit, is_worth_asking};
+use catamaran_cluster::culprit::{Culprit, Pace, is_worth_asking, pace};
 use catamaran_cluster::readiness::Readiness;
 
 use super::ChartController;
 use super::memory::{Findings, NotReady};
 use super::vigil::{Answer, Subject};
 use crate::manager::queue::Key;
-
-/// For so long nothing is asked: most objects that were just applied are ready by then.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// How often it is asked at first where nothing can be watched; what can be seen is told within 5 s.
-pub(super) const OFTEN: Duration = Duration::from_secs(4);
-/// How often in the end.
-const SELDOM: Duration = Duration::from_mins(1);
-/// The longer it lasts, the more seldom it is asked: at this part of the time that it lasts.
-const PATIENCE: u32 = 30;
 
 /// Said of an object that its controller has not looked at: its pods cannot tell more.
 const UNSEEN: &str = "LatestGenerationNotObserved";
@@ -34,20 +24,19 @@ impl ChartController {
             is_worth_asking(&worst.gvk.group, &worst.gvk.kind) && !says(&worst.readiness, UNSEEN)
         });
         let Some(worst) = worst else { return self.vigils.end(key) };
-        if let Some(rest) = GRACE.checked_sub(worst.lasts).filter(|rest| !rest.is_zero()) {
-            return findings.look_again(rest);
-        }
+        let again = match pace(worst.lasts) {
+            Pace::Later(rest) => return findings.look_again(rest),
+            Pace::Now(again) => again,
+        };
         let question = question(worst);
-        let found = match self.vigils.answer(key, question) {
-            Some(known) => known,
-            None => {
-                let again = (worst.lasts / PATIENCE).clamp(OFTEN, SELDOM);
-                let (culprit, watched) = self.ask(key, worst, question).await;
-                if !watched {
-                    findings.look_again(again);
-                }
-                culprit
+        let found = if let Some(known) = self.vigils.answer(key, question) {
+            known
+        } else {
+            let (culprit, watched) = self.ask(key, worst, question).await;
+            if !watched {
+                findings.look_again(again);
             }
+            culprit
         };
         if let (Some(found), Some(worst)) = (found, findings.not_ready.first_mut()) {
             match &mut worst.readiness {

@@ -9,9 +9,11 @@ use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{Applied, AppliedObject, ObjectId};
 use kube::core::{DynamicObject, GroupVersionKind};
+use serde_json::{Map, Value};
 
 use super::report::Deployed;
 use super::seeds::Seed;
+use super::takeback::Refused;
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
@@ -24,6 +26,8 @@ pub(super) struct Memory {
     waits: HashMap<Key, Waits>,
     /// Seeds of renderings: random values stay the same from one rendering to the next.
     seeds: HashMap<Key, Seed>,
+    /// What was taken back, and is not tried again for a while.
+    refused: HashMap<Key, Refused>,
 }
 
 /// A release that waits for something that a watch will tell.
@@ -48,6 +52,8 @@ pub(super) struct Remembered {
     pub rotation: String,
     /// When a certificate is to be made anew.
     pub renew_at: Option<SystemTime>,
+    /// The values, where they do not follow from the resource alone.
+    pub mapped: Option<Arc<Map<String, Value>>>,
     pub objects: Vec<Left>,
     /// When the status last told how its objects are.
     progress: Option<Instant>,
@@ -106,6 +112,28 @@ impl Memory {
         self.releases.remove(key);
         self.waits.remove(key);
         self.seeds.remove(key);
+        self.refused.remove(key);
+    }
+
+    /// What was taken back for a resource.
+    pub fn refused(&self, key: &Key) -> Option<&Refused> {
+        self.refused.get(key)
+    }
+
+    pub fn refuse(&mut self, key: &Key, refused: Refused) {
+        self.refused.insert(key.clone(), refused);
+    }
+
+    /// What was taken back rests until `until` says, given how often it failed.
+    pub fn rest(&mut self, key: &Key, until: impl FnOnce(u32) -> Instant) {
+        if let Some(refused) = self.refused.get_mut(key) {
+            refused.until = Some(until(refused.times));
+        }
+    }
+
+    /// Its release is as it shall be.
+    pub fn accept(&mut self, key: &Key) {
+        self.refused.remove(key);
     }
 
     /// Remembers that a release waits, and for how long at most; or that it does not.
@@ -181,6 +209,7 @@ impl Memory {
             told,
             rotation: rotation.to_owned(),
             renew_at,
+            mapped: None,
             objects: left,
             progress: Some(Instant::now()),
         };

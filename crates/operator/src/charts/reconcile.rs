@@ -1,12 +1,13 @@
 //! One reconcile of a chart resource: values, render, decide, drive, report.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Error as ReleaseError, History, ObjectId, Owner, chart_label};
+use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -14,10 +15,11 @@ use serde_json::{Map, Value};
 use super::memory::{Findings, Memory};
 use super::report::{self, Stuck};
 use super::site::Site;
+use super::takeback::TakenBack;
 use super::tell::Teller;
 use super::wait::{NOT_SERVED, Until};
 use super::wishes::Wishes;
-use super::{ChartController, finalizer, render};
+use super::{ChartController, Cx, Error, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
@@ -44,6 +46,8 @@ pub(super) struct Work<'a> {
     pub wishes: Wishes,
     pub config: Arc<Map<String, Value>>,
     pub draft: Draft,
+    /// What the kind's logic works with.
+    pub cx: &'a Cx<'a>,
 }
 
 /// The resource's own side: where it is written.
@@ -62,6 +66,10 @@ pub(super) enum Stop {
     Wait { reason: String, message: String, after: Duration },
     /// The same until something happens to an object.
     Until(Box<Until>),
+    /// The operator's own code does not want it; the reason is that of the condition.
+    Refused(&'static str, Error),
+    /// It failed, and was taken back.
+    TakenBack(Box<TakenBack>),
     /// The history was written by somebody else meanwhile.
     Raced,
 }
@@ -88,8 +96,10 @@ impl ChartController {
         if wishes.paused {
             return conclude(&own, &resource, draft, Ok(Next::Rest)).await;
         }
+        let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
+        let cx = &Cx::new(self, &key, &resource, epoch);
         if leaving {
-            return self.uninstall(&own, &resource, &wishes).await;
+            return self.uninstall(&own, cx, &wishes).await;
         }
         let (owner, site) = (self.owner(&resource), self.site(&resource));
         let labels = site.labels();
@@ -100,37 +110,49 @@ impl ChartController {
                 return conclude(&own, &resource, draft, Err(stop)).await;
             }
         };
-        let (draft, outcome) = match render::values(&resource) {
-            Ok(spec) => {
-                let values = self.tell.phase("values");
-                let config = Arc::new(self.overrides.over(spec));
-                drop(values);
-                let resource = resource.clone();
-                let key = &key;
-                let mut work = Work { key, resource, owner, site, labels, wishes, config, draft };
-                let outcome = match self.converge(&mut work).await {
-                    Err(Stop::Until(until)) => Err(self.wait_for(work.key, *until).await),
-                    outcome => outcome,
-                };
-                match &outcome {
-                    Err(stop) => self.remember_wait(work.key, &work.resource, stop),
-                    Ok(_) => self.memory().waits(work.key, &work.resource, None),
-                }
-                if matches!(outcome, Err(Stop::Stuck { .. })) {
-                    self.vigils.end(work.key);
-                }
+        let (mut draft, outcome) = match self.values(cx).await {
+            Ok(values) => {
+                let (resource, config, key) = (resource.clone(), Arc::new(values), &key);
+                let mut work =
+                    Work { key, resource, owner, site, labels, wishes, config, draft, cx };
+                let outcome = self.converge(&mut work).await;
+                let outcome = self.take_in(&mut work, outcome).await;
+                let outcome = self.attend(&work, outcome).await;
                 (work.draft, outcome)
             }
-            Err(message) => (draft, Err(unusable(reasons::ERROR_GETTING_VALUES, message))),
+            Err(stop) => (draft, Err(stop)),
         };
-        let next = conclude(&own, &resource, draft, outcome).await?;
+        let requeue = cx.settle(&mut draft);
+        if outcome.is_ok() {
+            self.references.settle(&key, epoch);
+        }
+        let mut next = conclude(&own, &resource, draft, outcome).await?;
+        if let Some(requeue) = requeue {
+            next = next.sooner(requeue);
+        }
         Ok(match period {
             Some(period) => next.within(period),
             None => next,
         })
     }
 
-    /// Remembers what is waited for, so that the period costs nothing meanwhile.
+    /// Sees to it that what a release waits for is heard of, and that the period costs nothing meanwhile.
+    async fn attend(&self, work: &Work<'_>, outcome: Result<Next, Stop>) -> Result<Next, Stop> {
+        let outcome = match outcome {
+            Err(Stop::Until(until)) => Err(self.wait_for(work.key, *until).await),
+            outcome => outcome,
+        };
+        match &outcome {
+            Err(stop) => self.remember_wait(work.key, &work.resource, stop),
+            Ok(_) => self.memory().waits(work.key, &work.resource, None),
+        }
+        if matches!(outcome, Err(Stop::Stuck { .. } | Stop::TakenBack(_) | Stop::Refused(..))) {
+            self.vigils.end(work.key);
+        }
+        outcome
+    }
+
+    /// Remembers what is waited for.
     pub(super) fn remember_wait(&self, key: &Key, resource: &DynamicObject, stop: &Stop) {
         let at_most = match stop {
             // Less is no waiting: something is asked for then.
@@ -140,9 +162,23 @@ impl ChartController {
         self.memory().waits(key, resource, at_most);
     }
 
+    /// What the chart is rendered with.
+    async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
+        let _values = self.tell.phase("values");
+        let spec = render::values(cx)
+            .map_err(|message| unusable(reasons::ERROR_GETTING_VALUES, message))?;
+        self.mapped(cx, self.overrides.over(spec)).await
+    }
+
     /// Brings the release to what the resource says; free if nothing moved.
     async fn converge(&self, work: &mut Work<'_>) -> Result<Next, Stop> {
-        let known = self.remembered(work);
+        self.pay(work.cx, work.key).await?;
+        if let Some(rest) = self.rests(work) {
+            return self.rest(work, rest).await;
+        }
+        // What was taken back is deployed, but not what is wished.
+        let is_refused = self.memory().refused(work.key).is_some();
+        let known = if is_refused { None } else { self.remembered(work) };
         let done = match &known {
             Some(drifted) => drifted.is_empty() || self.repair(work, drifted).await?,
             None => false,
@@ -155,8 +191,9 @@ impl ChartController {
             let told = report::Deployed::new(&applied.history, &applied.release, shown);
             told.tell(&mut work.draft);
             let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
-            let cache = |gvk: &GroupVersionKind| self.cache(gvk);
-            self.memory().remember(work.key, &work.resource, drawn, (&applied, told), cache);
+            self.remember(work, drawn, &applied);
+            self.memory().accept(work.key);
+            self.after(work.cx, work.key, applied.done, &applied.release).await?;
         }
         let mut findings = self.look(work.key);
         self.name_culprit(work.key, &mut findings).await;
@@ -184,12 +221,30 @@ impl ChartController {
         }
     }
 
+    /// Remembers an action that went to its end.
+    pub(super) fn remember(
+        &self,
+        work: &Work<'_>,
+        drawn: (&str, Option<SystemTime>),
+        applied: &Applied,
+    ) {
+        let cache = |gvk: &GroupVersionKind| self.cache(gvk);
+        let shown = self.status_manifest;
+        let told = report::Deployed::new(&applied.history, &applied.release, shown);
+        let mut memory = self.memory();
+        memory.remember(work.key, &work.resource, drawn, (applied, told), cache);
+        if let Some(known) = memory.get_mut(work.key) {
+            known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
+        }
+    }
+
     /// The objects that drifted, if the release is remembered and its inputs did not move.
     fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
         let mut memory = self.memory();
-        let remembered = memory
-            .get_mut(work.key)
-            .filter(|known| known.is_about(&work.resource, &work.wishes.rotation))?;
+        let remembered = memory.get_mut(work.key).filter(|known| {
+            known.is_about(&work.resource, &work.wishes.rotation)
+                && known.mapped.as_ref().is_none_or(|mapped| *mapped == work.config)
+        })?;
         let (namespace, name) = &remembered.release;
         if self.records.is_stale(namespace, name) {
             return None;
@@ -264,7 +319,7 @@ pub(super) async fn conclude(
 ) -> Result<Next, Failure> {
     let follows = match outcome {
         Ok(next) => Ok(next),
-        Err(Stop::Raced) => return Err(Failure::Conflict),
+        Err(Stop::Raced | Stop::Refused(_, Error::Conflict)) => return Err(Failure::Conflict),
         Err(Stop::Until(until)) => {
             report::waiting(&mut draft, &until.reason, &until.message);
             Ok(Next::After(SOON))
@@ -277,6 +332,27 @@ pub(super) async fn conclude(
             report::stuck(&mut draft, &stuck, &message);
             own.tell.stuck(resource, &stuck, &message);
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
+        }
+        // What it is waits for a watch, or for the time that the code asked for.
+        Err(Stop::Refused(_, Error::Waiting { reason, message })) => {
+            report::waiting(&mut draft, &reason, &message);
+            Ok(Next::Rest)
+        }
+        Err(Stop::Refused(reason, error)) => {
+            let (stuck, message) = (Stuck::of(reason), error.to_string());
+            report::stuck(&mut draft, &stuck, &message);
+            own.tell.stuck(resource, &stuck, &message);
+            let is_permanent = matches!(error, Error::Permanent(_));
+            Err(if is_permanent {
+                Failure::Permanent(message)
+            } else {
+                Failure::Transient(message)
+            })
+        }
+        Err(Stop::TakenBack(taken)) => {
+            report::stuck(&mut draft, &taken.stuck, &taken.message);
+            own.tell.stuck(resource, &taken.stuck, &taken.message);
+            Err(Failure::Transient(taken.message))
         }
     };
     let _status = own.tell.phase("status");

@@ -17,11 +17,23 @@ const HIDDEN: &str =
     "in several Secrets, as it is too large for one: helm commands do not see this release";
 
 /// What a resource cannot get past.
+#[derive(Clone, Debug)]
 pub(super) enum Stuck {
     /// No values, no manifests, no history: [`types::IRRECONCILABLE`], with this reason.
     Irreconcilable(&'static str),
     /// The release's own action failed: [`types::RELEASE_FAILED`], with this reason.
     ReleaseFailed(&'static str),
+}
+
+impl Stuck {
+    /// By the reason of what the operator's own code refused.
+    pub fn of(reason: &'static str) -> Self {
+        if reason == reasons::UNINSTALL_ERROR {
+            Self::ReleaseFailed(reason)
+        } else {
+            Self::Irreconcilable(reason)
+        }
+    }
 }
 
 /// What the status says of a revision that is deployed. It is remembered of every release, and so as
@@ -72,11 +84,34 @@ impl Deployed {
         draft.condition(Condition::new(types::DEPLOYED, true, reason, &*self.message));
         fine(draft, types::RELEASE_FAILED, reason);
         fine(draft, types::IRRECONCILABLE, reason);
+        self.show(draft);
+    }
+
+    /// The revision was brought back after a failure: what is said of that stays.
+    pub fn brought_back(&self, draft: &mut Draft) {
+        if draft.find(types::DEPLOYED).is_none_or(|found| found.status != ConditionStatus::True) {
+            let message = "release was successfully rolled back";
+            let reason = reasons::UPGRADE_SUCCESSFUL;
+            draft.condition(Condition::new(types::DEPLOYED, true, reason, message));
+        }
+        self.show(draft);
+    }
+
+    /// What is deployed, besides the conditions.
+    fn show(&self, draft: &mut Draft) {
         if let Ok((shown, past)) = serde_json::from_str(&self.fields) {
             draft.set("deployedRelease", shown);
             draft.set("history", past);
         }
     }
+}
+
+/// The failed install was uninstalled.
+pub(super) fn taken_away(draft: &mut Draft) {
+    let (reason, message) = (reasons::INSTALL_ERROR, "the chart is not installed");
+    draft.condition(Condition::new(types::DEPLOYED, false, reason, message));
+    draft.set("deployedRelease", Value::Null);
+    draft.set("history", Value::Null);
 }
 
 /// A revision as `status.history` tells it.
@@ -92,18 +127,25 @@ fn entry(release: &Release) -> Value {
 /// Nothing is wrong in this respect. operator-sdk's operator takes such a condition away, where
 /// helm-operator-plugins says that it is false: each resource keeps the manner that it has.
 fn fine(draft: &mut Draft, type_: &str, reason: &str) {
-    let says_false = |type_| {
-        let found = draft.find(type_);
-        found.is_some_and(|condition| condition.status != ConditionStatus::True)
-    };
-    if says_false(types::RELEASE_FAILED)
-        || says_false(types::IRRECONCILABLE)
-        || draft.find(types::PAUSED).is_some()
-    {
+    if says_false(draft) {
         draft.condition(Condition::new(type_, false, reason, "nothing is wrong"));
     } else {
         draft.without(type_);
     }
+}
+
+/// Whether the resource has the manner of helm-operator-plugins: conditions that are false, or two that
+/// say the same of a failure.
+fn says_false(draft: &Draft) -> bool {
+    let (failed, stuck) = (draft.find(types::RELEASE_FAILED), draft.find(types::IRRECONCILABLE));
+    let is_false = |condition: &Option<Condition>| {
+        condition.as_ref().is_some_and(|found| found.status != ConditionStatus::True)
+    };
+    let same = |(one, other): (&Condition, &Condition)| one.message == other.message;
+    is_false(&failed)
+        || is_false(&stuck)
+        || failed.as_ref().zip(stuck.as_ref()).is_some_and(same)
+        || draft.find(types::PAUSED).is_some()
 }
 
 /// Whether nothing is done for the resource, in the manner of helm-operator-plugins. Who never asked
@@ -167,6 +209,10 @@ pub(super) fn stuck(draft: &mut Draft, stuck: &Stuck, message: &str) {
         Stuck::ReleaseFailed(reason) => (types::RELEASE_FAILED, *reason),
     };
     draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", "the chart is loaded"));
+    if type_ == types::RELEASE_FAILED && says_false(draft) {
+        let reason = reasons::RECONCILE_ERROR;
+        draft.condition(Condition::new(types::IRRECONCILABLE, true, reason, cut(message)));
+    }
     draft.condition(Condition::new(type_, true, reason, cut(message)));
     draft.condition(Condition::new(types::READY, false, reason, cut(message)));
     if draft.find(types::DEPLOYED).is_none() {

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use catamaran_chart::Rendered;
-use catamaran_cluster::culprit::is_worth_asking;
+use catamaran_cluster::culprit::{GRACE, is_worth_asking};
 use catamaran_cluster::mapper::Mapping;
 use catamaran_release::{ObjectId, Waiting, Why};
 use kube::core::GroupVersionKind;
 
 use super::ChartController;
-use super::culprit::GRACE;
 use super::reconcile::{SOON, Stop};
 use super::vigil::Subject;
 use crate::manager::queue::Key;

@@ -171,6 +171,8 @@ impl Dependents {
             selector: Some(selector.to_owned()).filter(|selector| !selector.is_empty()),
             content: match observed::content_of(&group, &kind) {
                 Content::Full => Content::Owned,
+                // Without labels it would be every Secret of the cluster.
+                Content::Metadata if !selector.is_empty() => Content::OwnedThenMetadata,
                 content => content,
             },
         };

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::watch::ObjectKey;
 use futures::FutureExt;
 use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
 use kube::{Api, Client, ResourceExt};
@@ -19,8 +20,9 @@ use super::events::{Recorder, Severity};
 use super::feeds::Cache;
 use super::pulse::{Pace, Pulse};
 use super::queue::{Item, Key, Queue};
+use super::resource::Resource;
 use super::writes::Writes;
-use crate::metrics::{KindMetrics, KindStats, Resource, Source};
+use crate::metrics::{self, KindMetrics, KindStats, Source};
 use crate::watches::describe;
 
 /// The first pause after a failure; it doubles with every failure in a row.
@@ -39,7 +41,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// One kind as the dispatcher needs it.
 pub(super) struct Kind {
     pub gvk: GroupVersionKind,
-    pub cache: Arc<Cache<DynamicObject>>,
+    pub cache: Arc<Cache<Resource>>,
     pub controller: Arc<dyn Controller>,
     pub period: Option<Duration>,
     /// What these match is carried by another entry of the same kind.
@@ -115,12 +117,19 @@ impl Dispatch {
         let Some(kind) = self.kinds.get(item.key.kind) else { return };
         kind.metrics.queued.observe(item.waited.as_secs_f64());
         kind.metrics.took("queue", item.waited);
-        let Some(object) = kind.cache.get(&item.key.object) else {
+        let Some(resource) = kind.cache.get(&item.key.object) else {
             // Its end is the deadline too; what it leaves undone there is nobody's any more.
             let _ = tokio::time::timeout(self.deadline, kind.controller.gone(&item.key)).await;
             self.writes.forget(&item.key);
             self.succeeded(&item.key);
             return;
+        };
+        let object = match resource.object() {
+            Ok(object) => Arc::new(object),
+            Err(error) => {
+                tracing::error!(resource = %item.key.object, %error, "cannot be read");
+                return;
+            }
         };
         if kind.earlier.iter().any(|selector| selector.matches(object.labels())) {
             return;
@@ -310,15 +319,14 @@ impl Source for Arc<Dispatch> {
         told.collect()
     }
 
-    fn resources(&self) -> Vec<(Resource, i64)> {
+    fn resources(&self) -> Vec<(metrics::Resource, i64)> {
         let of_kind = |kind: &Kind| {
             let GroupVersionKind { group, version, kind: name } = kind.gvk.clone();
-            let told = move |(key, object): (_, Arc<DynamicObject>)| {
-                let catamaran_cluster::watch::ObjectKey { namespace, name: of } = key;
-                let created = object.metadata.creation_timestamp.as_ref()?.0.as_second();
+            let told = move |(key, resource): (ObjectKey, Arc<Resource>)| {
                 let (group, version, kind) = (group.clone(), version.clone(), name.clone());
-                let namespace = namespace.unwrap_or_default();
-                Some((Resource { name: of, namespace, group, version, kind }, created))
+                let namespace = key.namespace.unwrap_or_default();
+                let of = metrics::Resource { name: key.name, namespace, group, version, kind };
+                Some((of, resource.created?))
             };
             kind.cache.filter(|_| true).into_iter().filter_map(told).collect::<Vec<_>>()
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
 use catamaran_release::{CHART_LABEL, chart_label};
-use kube::core::{DynamicObject, GroupVersionKind};
+use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +19,7 @@ use super::events::Recorder;
 use super::feeds::{Feeds, Subject};
 use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
+use super::resource::Resource;
 use super::signals::Signals;
 use super::{Hub, Manager, ManagerError, Registered};
 use crate::charts::vigil::Vigils;
@@ -92,6 +93,7 @@ impl Running {
             vigils: Vigils::new(feeds.clone(), queue.clone()),
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
+            suppress_override_values: options.suppress_override_values,
             clock,
             events: recorder,
             metrics: metrics.clone(),
@@ -247,7 +249,7 @@ fn kinds(
         kinds.push(Kind {
             cache: feeds.follow(
                 primary(&watch),
-                |object| object,
+                |object| Resource::of(&object),
                 enqueue(queue, hub.dependents.kinds(), id),
             ),
             period: watch.reconcile_period.or(period),
@@ -289,11 +291,11 @@ fn enqueue(
     queue: &Arc<Queue>,
     kinds: &Arc<KindIndex>,
     kind: KindId,
-) -> impl Fn(Change<DynamicObject>) + Clone + use<> {
+) -> impl Fn(Change<Resource>) + Clone + use<> {
     let (queue, kinds) = (queue.clone(), kinds.clone());
     move |change| {
         let (object, urgency, why) = match change {
-            Change::Seen { key, before: Some(before), now, .. } => match moved(&before, &now) {
+            Change::Seen { key, before: Some(before), now, .. } => match now.moved_since(&before) {
                 Some(why) => (key, Urgency::Live, why),
                 None => return,
             },
@@ -307,27 +309,5 @@ fn enqueue(
             kinds.is_cluster_scoped(kind);
         }
         queue.add(Key { kind, object }, urgency, why);
-    }
-}
-
-/// What changed that a reconcile looks at: anything but the status.
-fn moved(before: &DynamicObject, now: &DynamicObject) -> Option<&'static str> {
-    let (old, new) = (&before.metadata, &now.metadata);
-    if old.uid != new.uid {
-        Some("created anew")
-    } else if old.deletion_timestamp != new.deletion_timestamp {
-        Some("to be deleted")
-    } else if old.generation != new.generation
-        || (new.generation.is_none() && before.data.get("spec") != now.data.get("spec"))
-    {
-        Some("spec changed")
-    } else if old.annotations != new.annotations {
-        Some("annotations changed")
-    } else if old.labels != new.labels {
-        Some("labels changed")
-    } else if old.finalizers != new.finalizers {
-        Some("finalizers changed")
-    } else {
-        None
     }
 }

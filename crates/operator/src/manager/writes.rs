@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    fn resource(version: &str, metadata: Value) -> DynamicObject {
+    fn resource(version: &str, metadata: &Value) -> DynamicObject {
         let mut object: DynamicObject =
             serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         object.metadata.resource_version = Some(version.to_owned());
@@ -74,11 +74,12 @@ mod tests {
         let key = Key { kind: 0, object: ObjectKey { namespace: None, name: "w".to_owned() } };
         let writes = Writes::default();
         let held = json!({ "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"] });
-        writes.note(&key, &resource("5", held.clone()));
-        assert!(writes.is_behind(&key, &resource("4", held.clone())));
-        assert!(!writes.is_behind(&key, &resource("5", held.clone())));
-        writes.note(&key, &resource("5", json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" })));
-        assert!(writes.is_behind(&key, &resource("5", held)));
-        assert!(!writes.is_behind(&key, &resource("6", json!({}))));
+        writes.note(&key, &resource("5", &held));
+        assert!(writes.is_behind(&key, &resource("4", &held)));
+        assert!(!writes.is_behind(&key, &resource("5", &held)));
+        let ended = json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" });
+        writes.note(&key, &resource("5", &ended));
+        assert!(writes.is_behind(&key, &resource("5", &held)));
+        assert!(!writes.is_behind(&key, &resource("6", &json!({}))));
     }
 }

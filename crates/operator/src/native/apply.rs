@@ -107,10 +107,13 @@ impl<'a, K: Managed> Cx<'a, K> {
         object["metadata"]["namespace"] = namespace.clone().into();
         let target = Target { resource: mapping.resource, namespace, name };
         let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
-        self.applied((gvk.clone(), key));
+        let child = (gvk.clone(), key);
+        self.applied(child.clone());
         let known = self.shared().known(gvk, target.namespace.as_ref());
         let desired = Desired { owner: self.key(), owner_uid: &uid, gvk, target, object, recreate };
-        let applied = self.shared().children.apply(&self.shared().applier, &known, desired).await?;
+        let (children, applier) = (&self.shared().children, &self.shared().applier);
+        let applied = children.apply(applier, &known, desired).await?;
+        let applied = children.explain(applier, self.key(), &child, applied).await;
         if let Some(after) = applied.again {
             self.look_again_in(after);
         }

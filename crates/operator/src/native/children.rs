@@ -13,6 +13,7 @@ use kube::api::PropagationPolicy;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
+use super::causes::Cause;
 use super::objects::Known;
 use super::{Error, Progress};
 use crate::manager::dependents::{Dependent, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
@@ -24,12 +25,13 @@ pub(super) struct Children(Mutex<HashMap<Key, HashMap<ChildKey, Child>>>);
 
 pub(super) type ChildKey = (GroupVersionKind, ObjectKey);
 
-struct Child {
+pub(super) struct Child {
     /// Hash of the object as it was asked for.
     desired: u64,
     expected: Expected,
-    target: Target,
+    pub(super) target: Target,
     known: Arc<dyn Known>,
+    pub(super) cause: Cause,
 }
 
 /// What became of a child.
@@ -142,7 +144,9 @@ impl Children {
         if let Some(before) = siblings.get(&key).filter(|before| before.desired == hash) {
             expected = expected.repaired(&before.expected);
         }
-        let child = Child { desired: hash, expected, target: desired.target, known: known.clone() };
+        let cause = siblings.get(&key).map(|before| before.cause.clone()).unwrap_or_default();
+        let (target, known) = (desired.target, known.clone());
+        let child = Child { desired: hash, expected, target, known, cause };
         siblings.insert(key, child);
         Applied { progress, again: None }
     }
@@ -175,6 +179,15 @@ impl Children {
             }
         }
         Ok(ending)
+    }
+
+    pub(super) fn with<T>(
+        &self,
+        owner: &Key,
+        key: &ChildKey,
+        work: impl FnOnce(&mut Child) -> T,
+    ) -> Option<T> {
+        self.lock().get_mut(owner)?.get_mut(key).map(work)
     }
 
     fn remembers(&self, owner: &Key, key: &ChildKey) -> bool {

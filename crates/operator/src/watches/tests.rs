@@ -74,6 +74,10 @@ fn every_mistake_is_told_with_its_file_and_line() {
             "FILE:1: invalid ignoreDrift: \"spec.replicas\" is no JSON pointer: it begins with /",
         ),
         (
+            "- version: v1\n  kind: A\n  chart: chart\n  ignoreDrift: [{when: object.x ==}]\n",
+            "FILE:1: invalid ignoreDrift: when: at character 12: the expression ends here",
+        ),
+        (
             "- version: v1\n  kind: A\n  reconciler: Nobody\n",
             "FILE:1: unknown reconciler \"Nobody\": main.rs registers Backups, Restores",
         ),

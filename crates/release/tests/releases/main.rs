@@ -8,6 +8,7 @@ mod conflicts;
 mod counted;
 mod crds;
 mod drift;
+mod expressions;
 mod hooks;
 mod kill;
 mod logs;
