@@ -29,7 +29,7 @@ pub async fn measure(cluster: &LocalCluster, count: usize) -> Result<(f64, Names
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
-                    return Ok(());
+                    return anyhow::Ok(());
                 }
                 writer.release(&format!("web-{number:05}")).await?;
             }

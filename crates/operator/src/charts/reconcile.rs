@@ -163,7 +163,7 @@ impl ChartController {
     }
 
     /// What the chart is rendered with.
-    async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
+    pub(super) async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
         let _values = self.tell.phase("values");
         let spec = render::values(cx)
             .map_err(|message| unusable(reasons::ERROR_GETTING_VALUES, message))?;

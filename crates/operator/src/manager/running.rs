@@ -26,6 +26,7 @@ use crate::charts::vigil::Vigils;
 use crate::client::Connections;
 use crate::lead::{Fence, Leadership, Seat};
 use crate::metrics::Metrics;
+use crate::options::Options;
 use crate::watches::{Hull, Watch, describe};
 
 /// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
@@ -38,6 +39,8 @@ const POLITENESS: Duration = Duration::from_millis(400);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How many reconciles of a native kind may hang without holding up the others: each costs memory alone.
 const HANGING: usize = 1000;
+/// How many of a chart kind are worked on at once at least, if no flag says otherwise.
+const CHARTS: usize = 8;
 /// The same of a chart kind, for each that may work: they hang only where the API server does.
 const HANGING_CHARTS: usize = 4;
 
@@ -61,8 +64,7 @@ impl Running {
         metrics: Arc<Metrics>,
     ) -> Self {
         let Manager { operator, options, reconcilers, clock, .. } = manager;
-        let bounds: Vec<Bound> =
-            watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
+        let bounds: Vec<Bound> = watches.iter().map(|watch| bound(watch, &options)).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
         let client = connections.work.clone();
         let mapper = Mapper::new(client.clone());
@@ -221,7 +223,12 @@ fn labelled(watches: &[Watch]) -> String {
 }
 
 /// How many resources of a kind may be worked on at once.
-fn bound(watch: &Watch, default: usize) -> Bound {
+fn bound(watch: &Watch, options: &Options) -> Bound {
+    let default = match (&watch.hull, options.max_concurrent_reconciles) {
+        // Mostly they wait for the API server: a core carries several.
+        (Hull::Chart(_), None) => options.concurrency().max(CHARTS),
+        _ => options.concurrency(),
+    };
     let running = watch.max_concurrent_reconciles.unwrap_or(default).max(1);
     let lent = match &watch.hull {
         Hull::Chart(_) => running.saturating_mul(HANGING_CHARTS),

@@ -44,6 +44,16 @@ pub fn chart_label(name: &str) -> String {
 }
 
 impl Owner {
+    /// Whether it is what a live object names as its owner.
+    pub(crate) fn is(&self, claimed: &Claimed) -> bool {
+        let Self { reference, namespace, .. } = self;
+        claimed.group == self.group()
+            && claimed.kind == reference.kind
+            && claimed.name == reference.name
+            && claimed.namespace == namespace.as_deref().unwrap_or_default()
+            && claimed.uid.as_ref().is_none_or(|uid| *uid == reference.uid)
+    }
+
     fn group(&self) -> &str {
         self.reference.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
