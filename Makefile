@@ -32,8 +32,11 @@ TARGET ?=
 CASES ?= 20000
 SEED ?=
 CHARTS ?=
+# How many resources `make bench-scale` makes, and more flags of it.
+N ?= 1000
+SCALE ?=
 # The packages under examples/ that are operators.
-EXAMPLES = machines alnair-pod
+EXAMPLES = machines alnair-pod homelab
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -164,11 +167,13 @@ deny: ## Check licences, advisories and sources of dependencies, if cargo-deny i
 
 .PHONY: test
 test: ## Run all tests, on a real control plane of their own.
+	@hack/node.sh install server || echo "note: servers of Debian's packages could not be installed"
 	$(CARGO) build --workspace --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && $(CARGO) test $(TESTARGS)
 
 .PHONY: test-examples
 test-examples: ## Run the tests of the examples alone: `make test` has them, too.
+	@hack/node.sh install server || echo "note: servers of Debian's packages could not be installed"
 	$(CARGO) build --package catamaran-localcluster --bins
 	@$(WITH_TOOLS) && export CATAMARAN_LOCALCLUSTER=$(DEBUG_DIR)/localcluster && set -x && \
 		$(CARGO) test --no-fail-fast $(addprefix --package ,$(EXAMPLES))
@@ -181,6 +186,13 @@ bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=fo
 	@$(WITH_TOOLS) && $(RELEASE_DIR)/catamaran-benches --helm "$$(command -v helm)" \
 		--catamaran $(RELEASE_DIR)/catamaran --library $(RELEASE_DIR)/helm-render \
 		$(if $(CHARTS),--charts $(CHARTS)) $(DETAIL)
+
+# make bench-scale N=10000 SCALE='--mixed 0 --definitions 0'
+.PHONY: bench-scale
+bench-scale: ## Measure the operator with N=1000 resources against what the API server can take.
+	$(CARGO) build --release --package catamaran-cli --package catamaran-benches --package catamaran-localcluster
+	@$(WITH_TOOLS) && CATAMARAN_LOCALCLUSTER=$(RELEASE_DIR)/localcluster $(RELEASE_DIR)/catamaran-scale \
+		--helm "$$(command -v helm)" --operator $(RELEASE_DIR)/catamaran --count $(N) $(SCALE)
 
 .PHONY: fuzz
 fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.

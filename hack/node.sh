@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Debian's packages for a real node (crates/localcluster) and for building
-# images: says which, checks for them, installs them. The list itself is
-# hack/node-packages.txt.
+# Debian's packages for a real node (crates/localcluster), for building images
+# and for tests that need servers: says which, checks for them, installs them.
+# The list itself is hack/node-packages.txt.
 
 set -euo pipefail
 
@@ -11,12 +11,13 @@ readonly HERE
 
 usage() {
     cat <<'END'
-usage: hack/node.sh packages|check|install
+usage: hack/node.sh packages|check|install [node|image|server]
 
   packages  print the packages' names
   check     exit 0 if a real node is possible here; else say in one line what
             is missing, and exit 1
-  install   install those that are missing (as root, or by sudo)
+  install   install those that are missing (as root, or by sudo); all, or those
+            of one use
 END
 }
 
@@ -59,7 +60,7 @@ check() {
 
 install() {
     local missing
-    mapfile -t missing < <(list missing | cut -d' ' -f2)
+    mapfile -t missing < <(list missing | sed -n "s/^${1:-[a-z]*} //p")
     ((${#missing[@]})) || return 0
     echo "installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
@@ -70,7 +71,7 @@ install() {
 case ${1:-} in
 packages) list all | cut -d' ' -f2 ;;
 check) check ;;
-install) install ;;
+install) install "${2:-}" ;;
 -h | --help) usage ;;
 *) usage >&2 && exit 2 ;;
 esac

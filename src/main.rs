@@ -1,9 +1,10 @@
 //! The operator: Memcached from a Helm chart, MemcachedBackup from Rust, in one manager.
 
 use anyhow::Result;
+use catamaran_operator::charts::{ChartKind, Wait};
 use catamaran_operator::{Manager, Options};
 use clap::Parser;
-use memcached_operator::controllers::MemcachedBackups;
+use memcached_operator::controllers::{MemcachedBackups, Memcacheds};
 
 /// Carries the kinds of watches.yaml: charts as releases, reconcilers as they are registered here
 #[derive(Parser)]
@@ -17,10 +18,26 @@ struct Cli {
 async fn main() -> Result<()> {
     let Cli { options } = Cli::parse_from(catamaran_operator::arguments());
     options.init_logging().map_err(anyhow::Error::msg)?;
-    Manager::new("memcached-operator", options)
-        .reconciler("MemcachedBackup", MemcachedBackups)
-        //+kubebuilder:scaffold:reconciler
-        .run()
-        .await?;
+    let mut manager = Manager::new("memcached-operator", options);
+
+    // Kinds written in Rust.
+    manager = manager.reconciler("MemcachedBackup", MemcachedBackups);
+    //+kubebuilder:scaffold:reconciler
+
+    // Kinds served by charts: each as its entry in watches.yaml has it, and what no file can say.
+    for watch in manager.watches()? {
+        let Some(kind) = ChartKind::of(&watch) else { continue };
+        manager = manager.chart(match kind.name() {
+            "Memcached" => kind.logic(Memcacheds).install_annotation(
+                "cache.my.domain/wait-for-pods",
+                |value, ways| {
+                    ways.wait = if value == "true" { Wait::Objects } else { Wait::No };
+                },
+            ),
+            _ => kind,
+        });
+    }
+
+    manager.run().await?;
     Ok(())
 }

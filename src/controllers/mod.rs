@@ -1,5 +1,7 @@
-//! The reconcilers, one file each.
+//! The reconcilers, and what is added to charts, one file each.
 
+mod memcached;
 mod memcachedbackup;
 
+pub use memcached::Memcacheds;
 pub use memcachedbackup::MemcachedBackups;

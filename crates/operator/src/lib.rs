@@ -10,10 +10,10 @@
 //! # }
 //! ```
 //!
-//! watches.yaml says which kind is carried by which hull ([`watches`]); [`native`] is the surface for
-//! reconcilers written in Rust.
+//! watches.yaml says which kind is carried by which hull ([`watches`]); [`charts`] is the surface for
+//! chart kinds of which it cannot say enough, [`native`] that for reconcilers written in Rust.
 
-mod charts;
+pub mod charts;
 mod client;
 pub mod crds;
 mod lead;
@@ -25,6 +25,7 @@ mod serve;
 pub mod watches;
 
 pub use catamaran_chart::PostRender;
+pub use charts::ChartKind;
 pub use charts::lookup;
 pub use manager::events::Severity;
 pub use manager::{Manager, ManagerError};

@@ -27,6 +27,8 @@ mod clock;
 mod crds;
 mod process;
 mod readme;
+mod servers;
+mod weather;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
 pub use catamaran_localcluster::Mark;
@@ -35,3 +37,5 @@ pub use clock::HeldClock;
 pub use crds::check_crds;
 pub use process::Process;
 pub use readme::Readme;
+pub use servers::Server;
+pub use weather::Weather;

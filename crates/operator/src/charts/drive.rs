@@ -14,13 +14,14 @@ use catamaran_release::{
     ObjectId, PlannedObject, Status, Ways,
 };
 use futures::future::join_all;
+use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
-use super::ChartController;
 use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
 use super::seeds::{self, DRAWN};
+use super::{Action as Doing, ChartController, Planned};
 use crate::manager::queue::Key;
 
 /// How long the first list of a kind may take before its objects are read one by one.
@@ -66,6 +67,7 @@ impl ChartController {
         work: &mut Work<'_>,
     ) -> Result<(Applied, Option<Drawn>), Stop> {
         let history = self.history(work).await?;
+        self.go_on_taking_back(work, &history).await?;
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
             // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
@@ -74,8 +76,10 @@ impl ChartController {
         let facts = history.current_facts();
         let (rendered, draw) = self.first_rendered(work, &facts).await?;
         let drawn = rendered.drawn;
-        let applied = self.settle(work, &history, &facts, &rendered, draw).await?;
-        Ok((applied, drawn))
+        match self.settle(work, &history, &facts, &rendered, draw).await {
+            Err(Stop::Until(until)) => Err(Stop::Until(Box::new(until.defined_by(&rendered)))),
+            applied => Ok((applied?, drawn)),
+        }
     }
 
     /// Does what is due by what was rendered.
@@ -113,6 +117,36 @@ impl ChartController {
         }
     }
 
+    /// Whether the kind's logic lets a revision begin; one that was begun goes on.
+    async fn begin(
+        &self,
+        history: &History,
+        desired: &Desired<'_>,
+        work: &Work<'_>,
+    ) -> Result<(), Stop> {
+        let install = desired.release.is_install;
+        let action = if install { Doing::Install } else { Doing::Upgrade };
+        let newest = history.newest().filter(|newest| newest.version == desired.release.revision);
+        if newest.is_some_and(|newest| newest.info.status.is_pending()) {
+            work.cx.begin(action);
+            return Ok(());
+        }
+        let manifest = match &self.setup.logic {
+            Some(_) => desired.rendered.manifest_text(),
+            None => String::new(),
+        };
+        let planned = Planned {
+            action,
+            release: history.name(),
+            values: &work.config,
+            manifest: &manifest,
+            deployed: history.deployed().map(|release| &**release),
+        };
+        self.before(work.cx, planned).await?;
+        self.tell.overrides(&work.resource, self.overrides.told());
+        Ok(())
+    }
+
     /// Takes a Helm operator's owner references off records; who may not does without.
     async fn disown(&self, history: History) -> Result<History, ReleaseError> {
         match self.driver.disown(history.clone()).await {
@@ -147,7 +181,7 @@ impl ChartController {
         }
     }
 
-    async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
+    pub(super) async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let _plan = self.tell.phase("plan");
         let history = match self.find(&self.driver, work.key, &work.site).await {
             // What Helm operators wrote must not be collected before the release is uninstalled.
@@ -169,6 +203,9 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
+        if let Some(deployed) = history.deployed() {
+            self.before_known(work.cx, Doing::Repair, history, deployed).await?;
+        }
         let _apply = self.tell.phase("apply");
         let mut driver = self.knowing(work.key);
         if self.dependents.is_some()
@@ -210,10 +247,13 @@ impl ChartController {
         if history.interrupted().is_none() {
             return self.reapply(history, desired, work).await;
         }
-        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        self.begin(history, desired, work).await?;
+        let driver = self.knowing(work.key).ways(self.ways(history, work, desired));
         let _apply = self.tell.phase("apply");
-        let resumed = driver.resume(history, desired).await;
-        resumed.map_err(|error| self.release_failed(history, error))
+        match driver.resume(history, desired).await {
+            Ok(applied) => Ok(applied),
+            Err(error) => Err(self.take_back(history, error, work).await),
+        }
     }
 
     /// Whether the newest revision, deployed or still under way, was made of the same values and
@@ -245,19 +285,35 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
-        let driver = self.knowing(work.key).ways(self.ways(work, desired));
+        self.begin(history, desired, work).await?;
+        let driver = self.knowing(work.key).ways(self.ways(history, work, desired));
         let _apply = self.tell.phase("apply");
-        let applied = driver.apply(history, desired).await;
-        applied.map_err(|error| self.release_failed(history, error))
+        match driver.apply(history, desired).await {
+            Ok(applied) => Ok(applied),
+            Err(error) => Err(self.take_back(history, error, work).await),
+        }
     }
 
     /// How what is desired is brought about.
-    fn ways(&self, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
+    fn ways(&self, history: &History, work: &Work<'_>, desired: &Desired<'_>) -> Ways {
         let install = desired.release.is_install;
-        let ways = if install { work.wishes.install() } else { work.wishes.upgrade() };
+        let (doing, ways) = if install {
+            (Doing::Install, work.wishes.install())
+        } else {
+            (Doing::Upgrade, work.wishes.upgrade())
+        };
         let skipped = self.without_crds.load(Ordering::Relaxed);
         let crds = if skipped { Definitions::Skip } else { self.crds };
-        Ways { crds, full_record: self.full_record, ..ways }
+        let until = self.until(history, desired.release.revision);
+        let ways = Ways { crds, full_record: self.full_record, until, ..ways };
+        self.setup.ways(doing, &work.resource, ways)
+    }
+
+    /// When all that a revision waits for has to have happened.
+    pub(super) fn until(&self, history: &History, revision: u32) -> Option<Timestamp> {
+        let begun = history.revision(revision).filter(|begun| begun.info.status.is_pending());
+        let begun = begun.and_then(|begun| begun.info.last_deployed.0);
+        begun.unwrap_or_else(Timestamp::now).checked_add(self.setup.timeout?).ok()
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
@@ -275,11 +331,14 @@ impl ChartController {
     pub(super) async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
         let history = self.history(work).await?;
         let newest = history.newest().map(|newest| newest.version);
-        let known = self.memory().get_mut(work.key).and_then(|known| known.revision());
+        let known = self.memory().get_mut(work.key).map(|known| known.told.version);
         if newest != known {
             return Ok(false);
         }
-        let _apply = self.tell.phase("apply");
+        if let Some(deployed) = history.deployed() {
+            self.before_known(work.cx, Doing::Repair, &history, deployed).await?;
+        }
+        let apply = self.tell.phase("apply");
         let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
@@ -288,6 +347,8 @@ impl ChartController {
         if let Some(known) = self.memory().get_mut(work.key) {
             known.repaired(&applied.objects, |gvk| self.cache(gvk));
         }
+        drop(apply);
+        self.after(work.cx, work.key, applied.done, &applied.release).await?;
         Ok(true)
     }
 

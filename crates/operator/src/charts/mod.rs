@@ -1,9 +1,10 @@
-//! The first hull: kinds that are carried by a Helm chart.
+//! The first hull: kinds that are carried by a Helm chart. [`ChartKind`] configures one in code.
 //!
 //! A resource becomes a release of its name, in its namespace: its spec is the values, its chart is
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod code;
 mod culprit;
 mod drive;
 mod finalizer;
@@ -15,20 +16,33 @@ mod render;
 mod report;
 mod seeds;
 mod site;
+mod takeback;
 mod tell;
 mod uninstall;
+pub(crate) mod vigil;
+mod wait;
 mod wishes;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Definitions, Driver, Ways};
+use catamaran_release::Driver;
+use catamaran_release::plan::hooks::HOOK_TIMEOUT;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kube::Client;
 use kube::core::GroupVersionKind;
+
+pub use catamaran_cluster::drift::IgnoreRule;
+pub use catamaran_release::{Cascade, Definitions, Force, Release, Wait, Ways};
+pub(crate) use code::Setup;
+pub use code::{Action, ChartKind, Cx, Event, Logic, Outcome, Planned, Values};
+
+pub use crate::manager::events::Severity;
+pub use crate::native::{Error, Reference, Wake};
 
 use crate::manager::Hub;
 use crate::manager::controller::{Controller, Failure, Next, Request};
@@ -36,10 +50,14 @@ use crate::manager::dependents::Dependents;
 use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
+use crate::native::References;
 use crate::watches::{Overrides, Watch};
+use code::calls::Owed;
 use memory::Memory;
 use records::Records;
 use tell::Teller;
+use tracing::Instrument;
+use vigil::Vigils;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -50,8 +68,11 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    /// Which objects are watched: those of all charts of the manager, so that kinds share one watch.
+    labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
     /// Whether the status shows manifests.
@@ -68,6 +89,15 @@ pub(crate) struct ChartController {
     without_crds: AtomicBool,
     memory: Mutex<Memory>,
     tell: Teller,
+    /// What is configured in code.
+    setup: Setup,
+    /// What the kind's logic refers to.
+    references: References,
+    /// Outcomes that the logic has not taken in yet.
+    owed: Owed,
+    /// The number of the next reconcile.
+    epochs: AtomicU64,
+    client: Client,
 }
 
 impl ChartController {
@@ -75,10 +105,17 @@ impl ChartController {
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
         let records = hub.dependents.records().clone();
+        records.begin(hub.dependents.feeds());
         let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
+        let setup = watch.setup.clone();
+        let (_, queue, kinds) = hub.dependents.parts();
+        let kind = kinds.id(&watch.gvk).unwrap_or_default();
+        setup.wakes.iter().for_each(|wake| wake.connect(queue, kind));
         let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
             .ignoring(watch.ignored.clone())
+            .history_max(setup.history)
+            .hook_timeout(setup.timeout.unwrap_or(HOOK_TIMEOUT))
             .ways(Ways { crds: watch.crds, ..Ways::default() })
             .telling(move |namespace, name, revision, version| {
                 wrote.wrote(namespace, name, revision, version);
@@ -86,7 +123,13 @@ impl ChartController {
         let storage = watch.storage_namespace.clone();
         let own = hub.client.default_namespace();
         Self {
-            tell: Teller { gvk, events, metrics },
+            tell: Teller {
+                gvk,
+                events,
+                metrics,
+                on_event: setup.on_event.clone(),
+                suppresses: hub.suppress_override_values,
+            },
             gvk: watch.gvk.clone(),
             chart,
             driver: match &storage {
@@ -97,9 +140,11 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
+            labelled: hub.labelled.clone(),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
@@ -107,18 +152,32 @@ impl ChartController {
             full_record: watch.full_record,
             without_crds: AtomicBool::new(false),
             memory: Mutex::default(),
+            setup,
+            references: References::new(hub),
+            owed: Owed::default(),
+            epochs: AtomicU64::new(1),
+            client: hub.client.clone(),
         }
     }
 }
 
 impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
-        self.run(request).boxed()
+        match &self.setup.span {
+            None => self.run(request).boxed(),
+            Some(span) => {
+                let span = span(&request.object);
+                self.run(request).instrument(span).boxed()
+            }
+        }
     }
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.vigils.end(key);
+        self.references.forget(key);
+        self.owed.forget(key);
         std::future::ready(()).boxed()
     }
 }

@@ -17,6 +17,7 @@ const HIDDEN: &str =
     "in several Secrets, as it is too large for one: helm commands do not see this release";
 
 /// What a resource cannot get past.
+#[derive(Clone, Debug)]
 pub(super) enum Stuck {
     /// No values, no manifests, no history: [`types::IRRECONCILABLE`], with this reason.
     Irreconcilable(&'static str),
@@ -24,37 +25,93 @@ pub(super) enum Stuck {
     ReleaseFailed(&'static str),
 }
 
-/// What is deployed.
-pub(super) struct Deployed<'a> {
-    pub history: &'a History,
-    pub release: &'a Release,
-    /// What its NOTES.txt says.
-    pub notes: &'a str,
+impl Stuck {
+    /// By the reason of what the operator's own code refused.
+    pub fn of(reason: &'static str) -> Self {
+        if reason == reasons::UNINSTALL_ERROR {
+            Self::ReleaseFailed(reason)
+        } else {
+            Self::Irreconcilable(reason)
+        }
+    }
 }
 
-/// The newest revision is deployed; its manifest is shown only if that is asked for.
-pub(super) fn deployed(draft: &mut Draft, told: &Deployed<'_>, manifest: bool) {
-    let Deployed { history, release, notes } = told;
-    let (reason, fallback) = if release.version == 1 {
-        (reasons::INSTALL_SUCCESSFUL, "release was successfully installed")
-    } else {
-        (reasons::UPGRADE_SUCCESSFUL, "release was successfully upgraded")
-    };
-    let message = if notes.trim().is_empty() { fallback } else { notes };
-    draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", "the chart is loaded"));
-    draft.condition(Condition::new(types::DEPLOYED, true, reason, cut(message)));
-    fine(draft, types::RELEASE_FAILED, reason);
-    fine(draft, types::IRRECONCILABLE, reason);
-    // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
-    let mut shown = json!({ "name": release.name, "version": release.version });
-    if history.is_hidden_from_helm() {
-        shown["record"] = HIDDEN.into();
+/// What the status says of a revision that is deployed. It is remembered of every release, and so as
+/// small as can be.
+#[derive(Clone, Debug)]
+pub(super) struct Deployed {
+    /// The revision.
+    pub version: u32,
+    /// What its NOTES.txt says.
+    message: Box<str>,
+    /// `deployedRelease` and `history` as JSON.
+    fields: Box<str>,
+}
+
+impl Deployed {
+    /// The newest revision is deployed; its manifest is shown only if that is asked for.
+    pub fn new(history: &History, release: &Release, manifest: bool) -> Self {
+        // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
+        let mut shown = json!({ "name": release.name, "version": release.version });
+        if history.is_hidden_from_helm() {
+            shown["record"] = HIDDEN.into();
+        }
+        if manifest {
+            shown["manifest"] = release.manifest.as_str().into();
+        }
+        let past: Value = history.releases().rev().map(|release| entry(release)).collect();
+        let notes = release.info.notes.as_str();
+        let fallback = match release.version {
+            1 => "release was successfully installed",
+            _ => "release was successfully upgraded",
+        };
+        let message = if notes.trim().is_empty() { fallback.to_owned() } else { cut(notes) };
+        Self {
+            version: release.version,
+            message: message.into(),
+            fields: json!([shown, past]).to_string().into(),
+        }
     }
-    if manifest {
-        shown["manifest"] = release.manifest.as_str().into();
+
+    /// Says so in the status.
+    pub fn tell(&self, draft: &mut Draft) {
+        let reason = match self.version {
+            1 => reasons::INSTALL_SUCCESSFUL,
+            _ => reasons::UPGRADE_SUCCESSFUL,
+        };
+        let loaded = "the chart is loaded";
+        draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", loaded));
+        draft.condition(Condition::new(types::DEPLOYED, true, reason, &*self.message));
+        fine(draft, types::RELEASE_FAILED, reason);
+        fine(draft, types::IRRECONCILABLE, reason);
+        self.show(draft);
     }
-    draft.set("deployedRelease", shown);
-    draft.set("history", history.releases().rev().map(|release| entry(release)).collect());
+
+    /// The revision was brought back after a failure: what is said of that stays.
+    pub fn brought_back(&self, draft: &mut Draft) {
+        if draft.find(types::DEPLOYED).is_none_or(|found| found.status != ConditionStatus::True) {
+            let message = "release was successfully rolled back";
+            let reason = reasons::UPGRADE_SUCCESSFUL;
+            draft.condition(Condition::new(types::DEPLOYED, true, reason, message));
+        }
+        self.show(draft);
+    }
+
+    /// What is deployed, besides the conditions.
+    fn show(&self, draft: &mut Draft) {
+        if let Ok((shown, past)) = serde_json::from_str(&self.fields) {
+            draft.set("deployedRelease", shown);
+            draft.set("history", past);
+        }
+    }
+}
+
+/// The failed install was uninstalled.
+pub(super) fn taken_away(draft: &mut Draft) {
+    let (reason, message) = (reasons::INSTALL_ERROR, "the chart is not installed");
+    draft.condition(Condition::new(types::DEPLOYED, false, reason, message));
+    draft.set("deployedRelease", Value::Null);
+    draft.set("history", Value::Null);
 }
 
 /// A revision as `status.history` tells it.
@@ -70,18 +127,25 @@ fn entry(release: &Release) -> Value {
 /// Nothing is wrong in this respect. operator-sdk's operator takes such a condition away, where
 /// helm-operator-plugins says that it is false: each resource keeps the manner that it has.
 fn fine(draft: &mut Draft, type_: &str, reason: &str) {
-    let says_false = |type_| {
-        let found = draft.find(type_);
-        found.is_some_and(|condition| condition.status != ConditionStatus::True)
-    };
-    if says_false(types::RELEASE_FAILED)
-        || says_false(types::IRRECONCILABLE)
-        || draft.find(types::PAUSED).is_some()
-    {
+    if says_false(draft) {
         draft.condition(Condition::new(type_, false, reason, "nothing is wrong"));
     } else {
         draft.without(type_);
     }
+}
+
+/// Whether the resource has the manner of helm-operator-plugins: conditions that are false, or two that
+/// say the same of a failure.
+fn says_false(draft: &Draft) -> bool {
+    let (failed, stuck) = (draft.find(types::RELEASE_FAILED), draft.find(types::IRRECONCILABLE));
+    let is_false = |condition: &Option<Condition>| {
+        condition.as_ref().is_some_and(|found| found.status != ConditionStatus::True)
+    };
+    let same = |(one, other): (&Condition, &Condition)| one.message == other.message;
+    is_false(&failed)
+        || is_false(&stuck)
+        || failed.as_ref().zip(stuck.as_ref()).is_some_and(same)
+        || draft.find(types::PAUSED).is_some()
 }
 
 /// Whether nothing is done for the resource, in the manner of helm-operator-plugins. Who never asked
@@ -145,6 +209,10 @@ pub(super) fn stuck(draft: &mut Draft, stuck: &Stuck, message: &str) {
         Stuck::ReleaseFailed(reason) => (types::RELEASE_FAILED, *reason),
     };
     draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", "the chart is loaded"));
+    if type_ == types::RELEASE_FAILED && says_false(draft) {
+        let reason = reasons::RECONCILE_ERROR;
+        draft.condition(Condition::new(types::IRRECONCILABLE, true, reason, cut(message)));
+    }
     draft.condition(Condition::new(type_, true, reason, cut(message)));
     draft.condition(Condition::new(types::READY, false, reason, cut(message)));
     if draft.find(types::DEPLOYED).is_none() {

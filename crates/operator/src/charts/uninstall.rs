@@ -1,15 +1,18 @@
 //! The end of a resource: its release goes first, then the finalizer.
 
+use std::sync::Arc;
+
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Driver, Error as ReleaseError};
+use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Wait};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 
 use super::reconcile::{Own, Stop, conclude};
 use super::report::{self, Stuck};
 use super::site::Site;
+use super::wait::Until;
 use super::wishes::Wishes;
-use super::{ChartController, finalizer};
+use super::{Action, ChartController, Cx, finalizer};
 use crate::manager::controller::{Failure, Next};
 use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
@@ -21,6 +24,8 @@ enum Found {
     Nothing,
     /// It stays, and so do its objects.
     Orphaned,
+    /// The operator's own code does not want it to go (yet).
+    Refused(Stop),
 }
 
 impl ChartController {
@@ -28,24 +33,35 @@ impl ChartController {
     pub(super) async fn uninstall(
         &self,
         own: &Own<'_>,
-        resource: &DynamicObject,
+        cx: &Cx<'_>,
         wishes: &Wishes,
     ) -> Result<Next, Failure> {
+        let resource: &DynamicObject = cx;
         let site = self.site(resource);
         let mut draft = Draft::of(resource);
-        let driver = self.driver.clone().ways(wishes.uninstall());
-        match self.remove_release(&driver, own.key, resource, &site).await {
+        let ways = self.setup.ways(Action::Uninstall, resource, wishes.uninstall());
+        let waits_for_end = ways.wait != Wait::No;
+        let driver = self.driver.clone().ways(ways);
+        match self.remove_release(&driver, own.key, cx, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
-                if wishes.waits_for_end() {
+                if waits_for_end {
                     tracing::info!("Uninstall wait");
                     tracing::info!("Waiting until all resources are deleted");
                     report::uninstalled(&mut draft, report::UNTIL_GONE);
                 }
-                let stop = self.wait_for(&waiting);
+                let stop = self.wait_for(own.key, Until::told(*waiting)).await;
+                self.remember_wait(own.key, resource, &stop);
                 conclude(own, resource, draft, Err(stop)).await
             }
+            Ok(Found::Refused(stop)) => {
+                let requeue = cx.settle(&mut draft);
+                let next = conclude(own, resource, draft, Err(stop)).await?;
+                Ok(requeue.map_or(next, |requeue| Next::Rest.sooner(requeue)))
+            }
             Ok(found) => {
+                let is_left = matches!(found, Found::Orphaned);
                 match found {
+                    Found::Refused(_) => {}
                     Found::Uninstalled(name) => {
                         tracing::info!(release = name, "Uninstalled release");
                         own.tell.uninstalled(resource, &name);
@@ -57,12 +73,18 @@ impl ChartController {
                         "Left the release as it is: the resource was deleted with --cascade=orphan"
                     ),
                 }
+                if !is_left && let Err(stop) = self.after_uninstall(cx).await {
+                    let requeue = cx.settle(&mut draft);
+                    let next = conclude(own, resource, draft, Err(stop)).await?;
+                    return Ok(requeue.map_or(next, |requeue| Next::Rest.sooner(requeue)));
+                }
                 self.forget_seed(own.key, resource, &site).await;
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await
             }
             Err(error) => {
                 let transient = true; // as long as the finalizer is there, the resource waits for us
+                self.after_failure(cx, &error.to_string()).await;
                 let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
                 let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
                 conclude(own, resource, draft, Err(stop)).await
@@ -97,15 +119,43 @@ impl ChartController {
         Ok(Next::Rest)
     }
 
+    /// The records of the release are gone, perhaps with its namespace: what they told of is found once
+    /// more by rendering. What cannot be rendered holds nobody up.
+    async fn sweep(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        cx: &Cx<'_>,
+        history: &History,
+    ) -> Result<(), ReleaseError> {
+        let Ok(values) = self.values(cx).await else { return Ok(()) };
+        let (config, facts) = (Arc::new(values), history.current_facts());
+        let rotation = Wishes::of(cx).rotation;
+        let rendered = match self.render(&config, &facts, self.draw(key, &rotation)).await {
+            Ok(rendered) => rendered,
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
+                return Ok(());
+            }
+        };
+        let owner = self.owner(cx);
+        let desired = Desired::new(self.chart.chart(), &config, &rendered, &facts);
+        for object in driver.sweep(&desired.owned_by(&owner), &owner).await? {
+            tracing::info!(%object, "Deleted what the release left behind");
+        }
+        Ok(())
+    }
+
     /// Uninstalls the release if it is the resource's and nobody asked for its objects to stay; one that merely has the name of
     /// this resource is not ours to remove.
     async fn remove_release(
         &self,
         driver: &Driver,
         key: &Key,
-        resource: &DynamicObject,
+        cx: &Cx<'_>,
         site: &Site,
     ) -> Result<Found, ReleaseError> {
+        let resource: &DynamicObject = cx;
         let history = self.find(driver, key, site).await?;
         if !site.owns(&history, &self.chart.metadata().name) {
             return Ok(Found::Nothing);
@@ -114,6 +164,15 @@ impl ChartController {
         let owner = self.owner(resource);
         if finalizer::orphans(resource) || driver.is_orphaned(&history, &owner).await? {
             return Ok(Found::Orphaned);
+        }
+        if history.newest().is_none() {
+            self.sweep(driver, key, cx, &history).await?;
+        } else if history.is_leaving() {
+            cx.begin(Action::Uninstall);
+        } else if let Some(newest) = history.newest()
+            && let Err(stop) = self.before_known(cx, Action::Uninstall, &history, newest).await
+        {
+            return Ok(Found::Refused(stop));
         }
         let gone = driver.uninstall_from(history, Some(&owner)).await?;
         for error in &gone.failed_hooks {

@@ -28,6 +28,7 @@ pub(super) struct Wishes {
     /// Whether the annotation is there, whatever it says.
     pub pausable: bool,
     upgrade_force: bool,
+    rollback_force: bool,
     uninstall_wait: bool,
     /// Which rotation of what templates drew by chance is asked for: another text asks for another one.
     pub rotation: String,
@@ -71,6 +72,7 @@ impl Wishes {
             paused: truth(PAUSE).unwrap_or(false),
             pausable: find(PAUSE).is_some(),
             upgrade_force: truth("upgrade-force").unwrap_or(false),
+            rollback_force: truth("rollback-force").unwrap_or(false),
             uninstall_wait: truth("uninstall-wait").unwrap_or(false),
             rotation: annotations.get(ROTATE).cloned().unwrap_or_default(),
             period: find("reconcile-period").map(|text| duration(text)),
@@ -91,15 +93,17 @@ impl Wishes {
         Ways { force, ..self.upgrade.ways() }
     }
 
+    /// How it is rolled back. Go's operators replace objects unless they are told not to, which takes
+    /// fields from autoscalers and is refused for volume claims: here only who asks for it gets it.
+    pub fn rollback(&self) -> Ways {
+        let force = if self.rollback_force { Force::Replace } else { Force::No };
+        Ways { force, ..Ways::default() }
+    }
+
     /// How it is uninstalled.
     pub fn uninstall(&self) -> Ways {
         let wait = if self.uninstall_wait { Wait::Objects } else { Wait::No };
         Ways { wait, ..self.uninstall.ways() }
-    }
-
-    /// Whether the resource stays until everything of its release is gone.
-    pub fn waits_for_end(&self) -> bool {
-        self.uninstall_wait
     }
 }
 
@@ -142,6 +146,9 @@ mod tests {
                 let found = wishes(&json!({ format!("{prefix}upgrade-force"): text }));
                 assert_eq!(found.upgrade().force == Force::Replace, expected, "{prefix}: {text}");
                 assert_eq!(found.install().force, Force::No, "an upgrade's alone");
+                let found = wishes(&json!({ format!("{prefix}rollback-force"): text }));
+                assert_eq!(found.rollback().force == Force::Replace, expected, "{prefix}: {text}");
+                assert_eq!(found.upgrade().force, Force::No, "a rollback's alone");
             }
         }
         assert_eq!(wishes(&json!({})), Wishes::default());

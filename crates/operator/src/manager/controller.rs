@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub api: Api<DynamicObject>,
     /// Told of every write to the resource.
     pub writes: Arc<Writes>,
+    /// Whether nothing calls for it but that time has passed.
+    pub periodic: bool,
 }
 
 /// What follows a reconcile that went well.
@@ -45,6 +47,15 @@ pub(crate) enum Next {
 }
 
 impl Next {
+    /// The same, but not later than after this time.
+    pub fn sooner(self, than: Duration) -> Self {
+        match self {
+            Self::Rest => Self::After(than),
+            Self::After(delay) => Self::After(delay.min(than)),
+            Self::Period(period) => Self::Period(period.min(than)),
+        }
+    }
+
     /// The same, with a period of the resource's own; zero is none.
     pub fn within(self, period: Duration) -> Self {
         match self {

@@ -19,17 +19,17 @@ mod signals;
 pub(crate) mod status;
 pub(crate) mod writes;
 
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use catamaran_chart::Budget;
-use catamaran_chart::{PostRender, PostRenderers};
+use catamaran_chart::{Budget, PostRender};
 use catamaran_cluster::mapper::Mapper;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 
-use crate::charts::ChartController;
+use crate::charts::vigil::Vigils;
+use crate::charts::{ChartController, ChartKind};
 use crate::client;
 use crate::lead::{Fence, Seat};
 use crate::metrics::{KindMetrics, Metrics};
@@ -55,6 +55,9 @@ pub enum ManagerError {
     /// The cluster cannot be reached as configured.
     #[error("cannot reach a cluster: {0}")]
     Client(String),
+    /// A chart kind that is configured in code cannot be served so.
+    #[error("{0}")]
+    Kind(String),
     /// A flag cannot be followed.
     #[error("{0}")]
     Flag(String),
@@ -72,6 +75,10 @@ pub(crate) struct Hub {
     pub client: Client,
     pub mapper: Mapper,
     pub dependents: Arc<Dependents>,
+    /// The label selector of the objects of all chart kinds.
+    pub labelled: Arc<str>,
+    /// Watches that last while a chart kind waits.
+    pub vigils: Vigils,
     /// How much a rendering may use.
     pub render_limits: Budget,
     /// Where events are handed in.
@@ -79,11 +86,13 @@ pub(crate) struct Hub {
     pub metrics: Arc<Metrics>,
     /// Whether the status of chart kinds shows manifests.
     pub status_manifest: bool,
+    /// Whether events keep override values to themselves.
+    pub suppress_override_values: bool,
     /// What native reconcilers tell the time by.
     pub clock: Clock,
 }
 
-type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
+type Make = Box<dyn FnOnce(&Hub, &KindMetrics) -> Arc<dyn Controller> + Send>;
 
 struct Registered {
     name: &'static str,
@@ -103,8 +112,10 @@ pub struct Manager {
     operator: String,
     options: Options,
     reconcilers: Vec<Registered>,
-    /// Each with the kind that it is for; without one, for all.
-    post_renderers: Vec<(Option<String>, Arc<dyn PostRender>)>,
+    /// Chart kinds that are configured in code.
+    charts: Vec<ChartKind>,
+    /// Those for all charts.
+    post_renderers: Vec<Arc<dyn PostRender>>,
     clock: Clock,
     /// Whether it does without watches.yaml, unless a flag names one.
     native_only: bool,
@@ -118,6 +129,7 @@ impl Manager {
             operator: operator.to_owned(),
             options,
             reconcilers: Vec::new(),
+            charts: Vec::new(),
             post_renderers: Vec::new(),
             clock: Clock::system(),
             native_only: false,
@@ -141,23 +153,37 @@ impl Manager {
     /// there it runs with defaults.
     #[must_use]
     pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
-        let make: Make = Box::new(move |hub| Arc::new(NativeController::new(reconciler, hub)));
+        let make: Make = Box::new(move |hub, metrics| {
+            Arc::new(NativeController::new(reconciler, hub, metrics.clone()))
+        });
         self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
         self
     }
 
-    /// Lets a step change what all charts render, after the steps that were added before. Another
-    /// step in a new version of the operator changes a release when its values or its chart do.
+    /// The entries of watches.yaml, e.g. to configure some of their kinds by [`Manager::chart`]. Those
+    /// of which nothing is said in code are carried as they are.
+    ///
+    /// # Errors
+    /// [`ManagerError`]: flags and a file that keep it from starting.
+    pub fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
+        let options = self.options.clone().settled().map_err(ManagerError::Flag)?;
+        self.entries(&options)
+    }
+
+    /// Carries a chart kind as it is configured in code; an entry of watches.yaml for the same group,
+    /// version and kind gives way to it.
     #[must_use]
-    pub fn post_renderer(mut self, step: impl PostRender + 'static) -> Self {
-        self.post_renderers.push((None, Arc::new(step)));
+    pub fn chart(mut self, kind: ChartKind) -> Self {
+        self.charts.push(kind);
         self
     }
 
-    /// The same for the charts of one kind (`Memcached`).
+    /// Lets a step change what all charts render, after the steps that were added before and before those
+    /// of a kind ([`ChartKind::post_renderer`]). Another step in a new version of the operator changes a
+    /// release when its values or its chart do.
     #[must_use]
-    pub fn post_renderer_of(mut self, kind: &str, step: impl PostRender + 'static) -> Self {
-        self.post_renderers.push((Some(kind.to_owned()), Arc::new(step)));
+    pub fn post_renderer(mut self, step: impl PostRender + 'static) -> Self {
+        self.post_renderers.push(Arc::new(step));
         self
     }
 
@@ -180,7 +206,7 @@ impl Manager {
 
     async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {
         self.options = self.options.settled().map_err(ManagerError::Flag)?;
-        let watches = self.watches()?;
+        let watches = self.carried()?;
         let options = &self.options;
         let metrics = Arc::new(Metrics::new(&self.operator));
         let fence = if options.leader_elect() { Fence::closed() } else { Fence::open() };
@@ -225,21 +251,41 @@ impl Manager {
         Ok(Some(Seat { namespace, name, identity }))
     }
 
-    fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
-        let file: &Path = &self.options.watches_path();
+    fn entries(&self, options: &Options) -> Result<Vec<Watch>, ManagerError> {
+        if self.native_only && options.watches_file.is_none() {
+            return Ok(Vec::new());
+        }
         let known: Vec<_> = self.reconcilers.iter().map(|r| (r.name, r.gvk.clone())).collect();
-        let types = self.options.override_values.unwrap_or(OverrideTypes::Typed);
-        let without = self.native_only && self.options.watches_file.is_none();
-        let mut watches = if without { Vec::new() } else { watches::load(file, &known, types)? };
+        let types = options.override_values.unwrap_or(OverrideTypes::Typed);
+        Ok(watches::load(&options.watches_path(), &known, types)?)
+    }
+
+    /// All that is carried: watches.yaml, and what code says of it.
+    fn carried(&mut self) -> Result<Vec<Watch>, ManagerError> {
+        let mut watches = match self.entries(&self.options) {
+            // Whoever names each kind in code needs no file.
+            Err(ManagerError::Watches(WatchesError::Read { .. }))
+                if !self.charts.is_empty() && self.options.watches_file.is_none() =>
+            {
+                Vec::new()
+            }
+            entries => entries?,
+        };
         for watch in &mut watches {
-            let is_its =
-                |kind: &Option<String>| kind.as_ref().is_none_or(|kind| *kind == watch.gvk.kind);
-            let steps = self.post_renderers.iter().filter(|(kind, _)| is_its(kind));
-            let steps: PostRenderers = steps.map(|(_, step)| step.clone()).collect();
-            if let Hull::Chart(chart) = &mut watch.hull {
-                *chart = Arc::new(chart.as_ref().clone().with_post_renderers(steps));
+            watch.post_render(self.post_renderers.iter().cloned().collect());
+        }
+        let charts = std::mem::take(&mut self.charts).into_iter();
+        let charts = charts.map(|kind| kind.finish(&self.post_renderers));
+        let charts = charts.collect::<Result<Vec<_>, _>>().map_err(ManagerError::Kind)?;
+        let mut replaced = HashSet::new();
+        for chart in charts {
+            let is_new = replaced.insert(chart.gvk.clone());
+            match watches.iter_mut().find(|watch| is_new && watch.gvk == chart.gvk) {
+                Some(entry) => *entry = chart,
+                None => watches.push(chart),
             }
         }
+        watches::share_kinds(&mut watches);
         for Registered { name, gvk, .. } in &self.reconcilers {
             let mentioned =
                 |watch: &Watch| matches!(&watch.hull, Hull::Reconciler(of) if of == name);
@@ -249,10 +295,11 @@ impl Manager {
                     gvk = describe(gvk),
                     "not in watches.yaml: runs with defaults"
                 );
-                watches.push(Watch::native(gvk.clone(), name));
+                watches.push(Watch::new(gvk.clone(), Hull::Reconciler((*name).to_owned())));
             }
         }
         if watches.is_empty() {
+            let file = self.options.watches_path();
             return Err(ManagerError::NothingToWatch(file.display().to_string()));
         }
         Ok(watches)
@@ -273,7 +320,7 @@ impl Hub {
             Hull::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;
-                Some((native.swap_remove(at).make)(self))
+                Some((native.swap_remove(at).make)(self, metrics))
             }
         }
     }

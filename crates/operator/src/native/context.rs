@@ -144,14 +144,18 @@ impl<'a, K: Managed> Cx<'a, K> {
 
     /// Runs a part of the reconcile whose outcome is a condition of its own, named `name`; an error does
     /// not keep other components from running.
-    pub async fn component<F>(&self, name: &'static str, part: F)
+    // Not an `async fn`: parts are large, and reconciles have many.
+    pub fn component<F>(&self, name: &'static str, part: F) -> impl Future<Output = ()>
     where
         F: Future<Output = Result<Progress, Error>>,
     {
-        let outcome = part.await;
-        let mut work = self.work();
-        work.draft.condition(condition(name, &outcome));
-        work.components.push(Component { name, outcome });
+        let part = Box::pin(part);
+        async move {
+            let outcome = part.await;
+            let mut work = self.work();
+            work.draft.condition(condition(name, &outcome));
+            work.components.push(Component { name, outcome });
+        }
     }
 
     /// Tells what happened in an event, for `kubectl describe`: a CamelCase word and a sentence. It is

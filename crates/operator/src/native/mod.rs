@@ -45,6 +45,7 @@ pub use clock::{Clock, Tick};
 pub use context::Cx;
 pub(crate) use controller::NativeController;
 pub use references::Reference;
+pub(crate) use references::References;
 pub use secrets::SecretOnce;
 pub use status::{Status, StatusFields};
 pub use wake::Wake;

@@ -103,23 +103,9 @@ impl<K: Managed> Cx<'_, K> {
         &self,
         key: ObjectKey,
     ) -> Result<Reference<C>, Error> {
-        let gvk = gvk::<C>();
-        let target = format!("{} \"{key}\"", gvk.kind);
         let by = (&self.shared().mapper, &self.shared().applier);
         let holder = (self.key(), self.epoch());
-        let Some(found) = self.shared().references.get(by, &gvk, key, holder).await? else {
-            return Ok(Reference::Missing { target });
-        };
-        let object = C::deserialize(&*found.object).map_err(|error| {
-            Error::waiting("InvalidObject", format!("{target} does not fit its kind: {error}"))
-        })?;
-        let object = Arc::new(object);
-        Ok(match found.readiness {
-            Readiness::Ready => Reference::Ready(object),
-            Readiness::Pending { message, .. } | Readiness::Failed { message, .. } => {
-                Reference::NotReady { object, target, message }
-            }
-        })
+        self.shared().references.find(by, key, holder).await
     }
 }
 
@@ -128,8 +114,8 @@ type Referred = (GroupVersionKind, ObjectKey);
 /// A kind in one namespace, or in all that are watched.
 type Place = (GroupVersionKind, Option<String>);
 
-/// All references of the resources of one native kind.
-pub(super) struct References {
+/// All references of the resources of one kind.
+pub(crate) struct References {
     feeds: Feeds,
     queue: Arc<Queue>,
     watched: Mutex<HashMap<Place, Arc<Cache<Seen>>>>,
@@ -181,32 +167,60 @@ impl References {
 
     /// Watches a kind wherever the operator watches at all.
     pub fn require(&self, gvk: &GroupVersionKind) {
-        self.watch(gvk, None);
+        for namespace in self.feeds.namespaces.iter() {
+            self.watch(gvk, namespace.as_ref());
+        }
+    }
+
+    /// An object by its type, see [`Cx::reference`].
+    pub async fn find<C: Kind>(
+        &self,
+        by: (&Mapper, &Applier),
+        key: ObjectKey,
+        holder: (&Key, u64),
+    ) -> Result<Reference<C>, Error> {
+        let gvk = gvk::<C>();
+        let target = format!("{} \"{key}\"", gvk.kind);
+        let Some(found) = self.get(by, &gvk, key, holder).await? else {
+            return Ok(Reference::Missing { target });
+        };
+        let object = C::deserialize(&*found.object).map_err(|error| {
+            Error::waiting("InvalidObject", format!("{target} does not fit its kind: {error}"))
+        })?;
+        let object = Arc::new(object);
+        Ok(match found.readiness {
+            Readiness::Ready => Reference::Ready(object),
+            Readiness::Pending { message, .. } | Readiness::Failed { message, .. } => {
+                Reference::NotReady { object, target, message }
+            }
+        })
     }
 
     /// The object, without a request if the watch has told of no change since it was read.
-    pub async fn get(
+    pub(super) async fn get(
         &self,
         (mapper, applier): (&Mapper, &Applier),
         gvk: &GroupVersionKind,
         key: ObjectKey,
         (holder, epoch): (&Key, u64),
     ) -> Result<Option<Referent>, Error> {
+        let mapping = match mapper.resolve(gvk).await {
+            Ok(mapping) => Some(mapping),
+            Err(error) if error.is_no_match() => None,
+            Err(error) => return Err(error.into()),
+        };
+        let has_none = mapping.as_ref().is_some_and(|mapping| !mapping.namespaced);
+        let key = ObjectKey { namespace: key.namespace.filter(|_| !has_none), ..key };
         let cache = self.watch(gvk, key.namespace.as_ref());
         let referred = (gvk.clone(), key);
         // Held before looking: a change from here on wakes the holder.
         self.held().entry(referred.clone()).or_default().holders.insert(holder.clone(), epoch);
-        let mapping = match mapper.resolve(gvk).await {
-            Ok(mapping) => mapping,
-            Err(error) if error.is_no_match() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(mapping) = mapping else { return Ok(None) };
         let object = match self.known(&cache, &referred) {
             Known::Is(object) => object,
             Known::Missing => return Ok(None),
             Known::Unknown => {
                 let ObjectKey { namespace, name } = referred.1.clone();
-                let namespace = namespace.filter(|_| mapping.namespaced);
                 let target = Target { resource: mapping.resource, namespace, name };
                 let Some(object) = applier.get(&target).await? else { return Ok(None) };
                 self.remember(&referred, object)

@@ -36,7 +36,7 @@ impl Wake {
         }
     }
 
-    pub(super) fn connect(&self, queue: &Arc<Queue>, kind: KindId) {
+    pub(crate) fn connect(&self, queue: &Arc<Queue>, kind: KindId) {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (object, why) in line.early.drain(..) {
             queue.add(Key { kind, object }, Urgency::Live, &why);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_chart::{Chart, CompiledChart, Profile};
+use catamaran_chart::{Chart, CompiledChart, PostRenderers, Profile};
 use catamaran_cluster::cel::Program;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_release::Definitions;
@@ -23,8 +23,9 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
+use crate::charts::Setup;
 use crate::options::duration;
-pub use overrides::{OverrideTypes, Overrides};
+pub use overrides::{Override, OverrideTypes, Overrides};
 use raw::{RawIgnore, RawWatch};
 
 /// What one entry of watches.yaml means.
@@ -56,14 +57,16 @@ pub struct Watch {
     pub full_record: bool,
     /// Where records lie; `None` is the namespace of each resource.
     pub storage_namespace: Option<String>,
+    /// What is configured of it in code.
+    pub(crate) setup: Setup,
 }
 
 impl Watch {
-    /// A reconciler that watches.yaml does not mention, with defaults.
-    pub(crate) fn native(gvk: GroupVersionKind, reconciler: &str) -> Self {
+    /// A kind that watches.yaml does not mention, with defaults.
+    pub(crate) fn new(gvk: GroupVersionKind, hull: Hull) -> Self {
         Self {
             gvk,
-            hull: Hull::Reconciler(reconciler.to_owned()),
+            hull,
             selector: None,
             earlier: Vec::new(),
             matches: Selector::default(),
@@ -75,6 +78,20 @@ impl Watch {
             crds: Definitions::default(),
             full_record: false,
             storage_namespace: None,
+            setup: Setup::default(),
+        }
+    }
+
+    /// Serves only what these labels match.
+    pub(crate) fn select(&mut self, matches: Selector) {
+        self.selector = Some(matches.to_string()).filter(|text| !text.is_empty());
+        self.matches = matches;
+    }
+
+    /// Lets what the chart renders go through these steps.
+    pub(crate) fn post_render(&mut self, steps: PostRenderers) {
+        if let Hull::Chart(chart) = &mut self.hull {
+            *chart = Arc::new(chart.as_ref().clone().with_post_renderers(steps));
         }
     }
 }
@@ -290,6 +307,10 @@ impl Loader<'_> {
                 crds,
                 full_record,
                 storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
+                setup: Setup {
+                    failure_rollbacks: raw.failure_rollbacks.unwrap_or(true),
+                    ..Setup::default()
+                },
             }),
             _ => Err(wrong),
         }
@@ -342,18 +363,23 @@ impl Loader<'_> {
             Some(beside) if !Path::new(name).exists() && beside.exists() => beside,
             _ => PathBuf::from(name),
         };
-        let chart = Chart::load(&path)
-            .map_err(|error| format!("invalid chart directory {}: {error}", path.display()))?
-            .compile()
-            .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
-        // A template that cannot be parsed is told now, not by every resource.
-        chart
-            .check(Profile::Helm318)
-            .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
-        let chart = Arc::new(chart);
+        let chart = Arc::new(compile(&path)?);
         self.charts.insert(name.to_owned(), chart.clone());
         Ok(chart)
     }
+}
+
+/// Loads a chart.
+pub(crate) fn compile(path: &Path) -> Result<CompiledChart, String> {
+    let chart = Chart::load(path)
+        .map_err(|error| format!("invalid chart directory {}: {error}", path.display()))?
+        .compile()
+        .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
+    // A template that cannot be parsed is told now, not by every resource.
+    chart
+        .check(Profile::Helm318)
+        .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
+    Ok(chart)
 }
 
 fn note<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
@@ -403,7 +429,7 @@ fn selector(
 /// Several versions of a kind are the same resources, and each resource is carried by one entry: the
 /// first that selects it. In which version its values are read is that entry's to say; the API server
 /// converts.
-fn share_kinds(watches: &mut Vec<Watch>) {
+pub(crate) fn share_kinds(watches: &mut Vec<Watch>) {
     let mut kinds: HashMap<(String, String), Vec<Selector>> = HashMap::new();
     watches.retain_mut(|watch| {
         let kind = (watch.gvk.group.clone(), watch.gvk.kind.clone());

@@ -24,13 +24,32 @@ pub enum OverrideTypes {
 
 /// Values that win over the spec.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides(Map<String, Value>);
+pub struct Overrides {
+    values: Map<String, Value>,
+    told: Vec<Override>,
+}
+
+/// One entry of `overrideValues`, as users are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The path.
+    pub key: String,
+    /// What is set there.
+    pub value: String,
+    /// In whose manner it is told.
+    pub types: OverrideTypes,
+}
 
 impl Overrides {
     /// The values that a resource's spec and these make together.
     pub fn over(&self, mut spec: Map<String, Value>) -> Map<String, Value> {
-        merge(&mut spec, self.0.clone());
+        merge(&mut spec, self.values.clone());
         spec
+    }
+
+    /// Each of them.
+    pub fn told(&self) -> &[Override] {
+        &self.told
     }
 
     /// Reads `overrideValues`; `environment` tells the operator's variables.
@@ -42,7 +61,20 @@ impl Overrides {
         types: OverrideTypes,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let mut values = Map::new();
+        let mut overrides = Self::default();
+        overrides.add(raw, types, environment).map(|()| overrides)
+    }
+
+    /// Adds more; they win over those that are there.
+    ///
+    /// # Errors
+    /// As [`Overrides::read`].
+    pub(crate) fn add(
+        &mut self,
+        raw: &BTreeMap<String, Value>,
+        types: OverrideTypes,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), String> {
         for (key, value) in raw {
             let text = scalar(value).ok_or_else(|| {
                 format!("failed to expand override values: {key:?} must be a scalar, not a list or a map")
@@ -54,10 +86,11 @@ impl Overrides {
                 OverrideTypes::Typed => strvals::parse_into,
                 OverrideTypes::Strings => strvals::parse_into_text,
             };
-            parse(&format!("{key}={text}"), &mut values)
+            parse(&format!("{key}={text}"), &mut self.values)
                 .map_err(|error| format!("failed to parse override value {key:?}: {error}"))?;
+            self.told.push(Override { key: key.clone(), value: text, types });
         }
-        Ok(Self(values))
+        Ok(())
     }
 }
 
@@ -118,7 +151,7 @@ mod tests {
     fn read(raw: Value, types: OverrideTypes) -> Result<Value, String> {
         let environment = |name: &str| (name == "RELATED_IMAGE").then(|| "registry/x:1".to_owned());
         let raw = serde_json::from_value(raw).unwrap();
-        Overrides::read(&raw, types, environment).map(|overrides| Value::Object(overrides.0))
+        Overrides::read(&raw, types, environment).map(|overrides| Value::Object(overrides.values))
     }
 
     #[test]
@@ -173,8 +206,8 @@ mod tests {
 
     #[test]
     fn overrides_win_over_the_spec_and_lists_are_replaced() {
-        let overrides =
-            Overrides(json!({ "a": { "x": 1 }, "l": [1] }).as_object().unwrap().clone());
+        let values = json!({ "a": { "x": 1 }, "l": [1] }).as_object().unwrap().clone();
+        let overrides = Overrides { values, ..Overrides::default() };
         let spec = json!({ "a": { "x": 0, "y": 2 }, "l": [5, 6] });
         let values = overrides.over(spec.as_object().unwrap().clone());
         assert_eq!(Value::Object(values), json!({ "a": { "x": 1, "y": 2 }, "l": [1] }));

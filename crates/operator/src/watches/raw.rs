@@ -33,6 +33,8 @@ pub(super) struct RawWatch {
     pub crds: Option<String>,
     pub record: Option<String>,
     pub storage_namespace: Option<String>,
+    #[serde(deserialize_with = "boolean")]
+    pub failure_rollbacks: Option<bool>,
     /// How operator-sdk compares with what is there. Here nothing is compared by a dry run, and
     /// `lookup` always sees the cluster, as with `server`.
     #[serde(deserialize_with = "text")]
@@ -40,7 +42,7 @@ pub(super) struct RawWatch {
 }
 
 /// All fields of [`RawWatch`].
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "group",
     "version",
     "kind",
@@ -56,6 +58,7 @@ const FIELDS: [&str; 16] = [
     "crds",
     "record",
     "storageNamespace",
+    "failureRollbacks",
     "dryRunOption",
 ];
 

@@ -78,6 +78,18 @@ impl History {
         (open && self.wait_for_cli(newest).is_none()).then_some(newest)
     }
 
+    /// Whether an uninstall of ours was begun and has not come to its end.
+    pub fn is_leaving(&self) -> bool {
+        self.newest().is_some_and(|newest| {
+            newest.info.status == Status::Uninstalling && newest.info.description.starts_with(OURS)
+        })
+    }
+
+    /// Whether a rollback was begun, has not come to its end, and is ours to go on with.
+    pub fn is_rolling_back(&self) -> bool {
+        self.interrupted().is_some_and(|newest| newest.info.status == Status::PendingRollback)
+    }
+
     /// The next revision, if it is what was rendered.
     fn next(&self, desired: &Desired<'_>) -> Result<Action, Error> {
         let due = self.next_facts();

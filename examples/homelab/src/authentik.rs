@@ -1,0 +1,126 @@
+//! A resource that depends on others: waits for each, reads what they give, goes on when all are there.
+
+mod manifests;
+
+use std::sync::Arc;
+
+use catamaran_operator::native::{
+    Action, Cx, Error, Progress, Reconciler, Reference, SecretOnce, Watches,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::networking::v1::Ingress;
+use kube::ResourceExt;
+
+use crate::api::{AuthentikServer, Domain, PostgresDatabase, Redis, RedisConnection};
+use crate::manifest::ready;
+
+/// Reconciles [`AuthentikServer`].
+#[derive(Debug)]
+pub struct AuthentikServers;
+
+/// What others give, once they do.
+#[derive(Default)]
+struct Inputs {
+    hostname: Option<String>,
+    database: Option<Arc<Secret>>,
+    redis: Option<RedisAt>,
+    keys: Option<Arc<Secret>>,
+}
+
+/// A Redis, whoever runs it.
+#[derive(Clone)]
+struct RedisAt {
+    host: String,
+    port: i32,
+    /// With its password.
+    secret: Option<Arc<Secret>>,
+}
+
+impl Reconciler for AuthentikServers {
+    type Object = AuthentikServer;
+
+    fn watches(&self, watches: &mut Watches) {
+        watches.owns::<Deployment>().owns::<Service>().owns::<Ingress>().owns::<Secret>();
+        watches.requires::<Domain>().requires::<PostgresDatabase>();
+        watches.requires::<RedisConnection>().requires::<Redis>();
+    }
+
+    async fn reconcile(&self, cx: &Cx<'_, AuthentikServer>) -> Result<Action, Error> {
+        let mut inputs = Inputs::default();
+        cx.component("Domain", given(&mut inputs.hostname, hostname(cx))).await;
+        cx.component("Database", given(&mut inputs.database, database(cx))).await;
+        cx.component("Redis", given(&mut inputs.redis, redis(cx))).await;
+        cx.component("Keys", given(&mut inputs.keys, keys(cx))).await;
+        // While something is missing what runs is left running, as it is.
+        if let Inputs {
+            hostname: Some(host),
+            database: Some(db),
+            redis: Some(redis),
+            keys: Some(keys),
+        } = inputs
+        {
+            let deployment =
+                async { cx.apply(manifests::deployment(cx, &host, (&db, &redis, &keys))?).await };
+            cx.component("Deployment", deployment).await;
+            cx.component("Service", async { cx.apply(manifests::service(cx)?).await }).await;
+            cx.component("Ingress", async { cx.apply(manifests::ingress(cx, &host)?).await }).await;
+            cx.status(|status| status.url = Some(format!("https://{host}")));
+        }
+        cx.finish()
+    }
+}
+
+/// A component that is there to give something to others.
+async fn given<T>(
+    place: &mut Option<T>,
+    gift: impl Future<Output = Result<T, Error>>,
+) -> Result<Progress, Error> {
+    *place = Some(gift.await?);
+    Ok(Progress::Ready)
+}
+
+async fn hostname(cx: &Cx<'_, AuthentikServer>) -> Result<String, Error> {
+    let domain = ready(cx.reference::<Domain>(None, &cx.spec.domain).await?)?;
+    Ok(format!("authentik.{}", domain.spec.hostname))
+}
+
+/// The Secret with how to connect.
+async fn database(cx: &Cx<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
+    let database = ready(cx.reference::<PostgresDatabase>(None, &cx.spec.database).await?)?;
+    let secret = database.status.as_ref().and_then(|status| status.fields.secret.clone());
+    cx.reference::<Secret>(None, &secret.unwrap_or_default()).await?.found()
+}
+
+/// A RedisConnection of that name or, if there is none, a Redis.
+async fn redis(cx: &Cx<'_, AuthentikServer>) -> Result<RedisAt, Error> {
+    let name = &cx.spec.redis;
+    let connection = cx.reference::<RedisConnection>(None, name).await?;
+    if !matches!(connection, Reference::Missing { .. }) {
+        let spec = ready(connection)?.spec.clone();
+        let secret = match &spec.secret {
+            Some(secret) => Some(cx.reference::<Secret>(None, secret).await?.found()?),
+            None => None,
+        };
+        return Ok(RedisAt { host: spec.host, port: spec.port, secret });
+    }
+    let own = cx.reference::<Redis>(None, name).await?;
+    if matches!(own, Reference::Missing { .. }) {
+        let message = format!("neither RedisConnection nor Redis \"{name}\" exists");
+        return Err(Error::waiting("MissingDependency", message));
+    }
+    let release = ready(own)?.status.as_ref().and_then(|s| s.fields.deployed_release.clone());
+    let release = release.unwrap_or_default().name;
+    let secret = cx.reference::<Secret>(None, &release).await?.found()?;
+    let host = format!("{release}.{}.svc", cx.namespace().unwrap_or_default());
+    Ok(RedisAt { host, port: manifests::REDIS_PORT, secret: Some(secret) })
+}
+
+async fn keys(cx: &Cx<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
+    let keys = SecretOnce::new()
+        .random("secretKey", 50)
+        .random("bootstrapPassword", 32)
+        .random("bootstrapToken", 60)
+        .rotated_by(cx.spec.rotate.as_deref());
+    cx.secret_once(&format!("{}-keys", cx.name_any()), keys).await
+}
