@@ -140,6 +140,9 @@ async fn they_tell_what_was_done_in_the_names_of_controller_runtime() {
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"plan\""],
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"apply\""],
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"status\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"queue\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"reconcile\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"status\""],
         &["process_resident_memory_bytes"],
     ];
     for series in at_least_one {

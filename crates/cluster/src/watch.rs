@@ -192,7 +192,7 @@ pub async fn follow<P>(
     }
     let owned = target.content == Content::Owned;
     let first = match target.content {
-        Content::OwnedThenMetadata => whole(&client, &target, &project).await,
+        Content::OwnedThenMetadata => Box::pin(whole(&client, &target, &project)).await,
         _ => HashMap::new(),
     };
     let mut follower = Follower { store: &store, project, on_change, listed: None, owned, first };

@@ -1,11 +1,22 @@
 //! Why a release is not ready, looked for where watches do not reach: at pods, and at events.
 
+use std::time::Duration;
+
 use catamaran_cluster::apply::Target;
-use catamaran_cluster::culprit::{Culprit, Pace, is_worth_asking, pace};
+use catamaran_cluster::culprit::{Culprit, is_worth_asking};
 use catamaran_cluster::readiness::Readiness;
 
 use super::ChartController;
 use super::memory::{Findings, NotReady};
+
+/// For so long nothing is asked: most objects that were just applied are ready by then.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often it is asked at first; what can be seen is told within 5 s.
+pub(super) const OFTEN: Duration = Duration::from_secs(4);
+/// How often in the end.
+const SELDOM: Duration = Duration::from_mins(1);
+/// The longer it lasts, the more seldom it is asked: at this part of the time that it lasts.
+const PATIENCE: u32 = 30;
 
 impl ChartController {
     /// Puts what matters most first among what is not ready, and says of that what the cause is. It
@@ -17,10 +28,10 @@ impl ChartController {
         if !is_worth_asking(&worst.gvk.group, &worst.gvk.kind) {
             return;
         }
-        let again = match pace(worst.lasts) {
-            Pace::Later(rest) => return findings.look_again(rest),
-            Pace::Now(again) => again,
-        };
+        if let Some(rest) = GRACE.checked_sub(worst.lasts).filter(|rest| !rest.is_zero()) {
+            return findings.look_again(rest);
+        }
+        let again = (worst.lasts / PATIENCE).clamp(OFTEN, SELDOM);
         let found = self.culprit(worst).await;
         findings.look_again(again);
         if let (Some(found), Some(worst)) = (found, findings.not_ready.first_mut()) {

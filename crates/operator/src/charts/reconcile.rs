@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::conditions::reasons;
-use catamaran_cluster::culprit::{OFTEN, is_worth_asking};
+use catamaran_cluster::culprit::is_worth_asking;
 use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, Waiting, Why};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
@@ -18,7 +18,7 @@ use super::site::Site;
 use super::takeback::TakenBack;
 use super::tell::Teller;
 use super::wishes::Wishes;
-use super::{ChartController, Cx, Error, finalizer, render};
+use super::{ChartController, Cx, Error, culprit, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
 use crate::manager::dependents::Dependent;
 use crate::manager::feeds::Cache;
@@ -251,7 +251,7 @@ impl ChartController {
                 let asked = is_worth_asking(&waiting.gvk.group, &waiting.gvk.kind);
                 match (watched, asked) {
                     (false, _) => SOON,
-                    (true, true) => at_most.min(OFTEN),
+                    (true, true) => at_most.min(culprit::OFTEN),
                     (true, false) => at_most,
                 }
             }

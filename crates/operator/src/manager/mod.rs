@@ -87,7 +87,7 @@ pub(crate) struct Hub {
     pub clock: Clock,
 }
 
-type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
+type Make = Box<dyn FnOnce(&Hub, &KindMetrics) -> Arc<dyn Controller> + Send>;
 
 struct Registered {
     name: &'static str,
@@ -148,7 +148,9 @@ impl Manager {
     /// there it runs with defaults.
     #[must_use]
     pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
-        let make: Make = Box::new(move |hub| Arc::new(NativeController::new(reconciler, hub)));
+        let make: Make = Box::new(move |hub, metrics| {
+            Arc::new(NativeController::new(reconciler, hub, metrics.clone()))
+        });
         self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
         self
     }
@@ -313,7 +315,7 @@ impl Hub {
             Hull::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;
-                Some((native.swap_remove(at).make)(self))
+                Some((native.swap_remove(at).make)(self, metrics))
             }
         }
     }
