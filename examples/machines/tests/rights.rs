@@ -26,7 +26,8 @@ async fn a_forbidden_kind_is_named_and_keeps_nobody_from_working() {
     let up = MachineSpec { switch_position: Some("up".to_owned()), ..MachineSpec::default() };
     machines.create(&PostParams::default(), &Machine::new("m", up)).await.unwrap();
     let operator = bench.start_as(OPERATOR, &account);
-    let seen = |machine: &Machine| machine.status.as_ref().is_some_and(|s| !s.conditions.is_empty());
+    let seen =
+        |machine: &Machine| machine.status.as_ref().is_some_and(|s| !s.conditions.is_empty());
     becomes(&machines, "m", "noticed", seen).await;
     let named = |log: &str| {
         let about = |line: &&str| line.contains("no right to list and watch this kind");
