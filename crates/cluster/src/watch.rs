@@ -52,6 +52,8 @@ pub struct Target {
     pub namespace: Option<String>,
     /// A label selector in the form of `kubectl -l`; `None` is everything.
     pub selector: Option<String>,
+    /// A field selector, such as `metadata.name=a`.
+    pub fields: Option<String>,
     /// Whole objects or their metadata alone.
     pub content: Content,
 }
@@ -189,6 +191,9 @@ pub async fn follow<P>(
     let mut config = watcher::Config::default();
     if let Some(selector) = &target.selector {
         config = config.labels(selector);
+    }
+    if let Some(fields) = &target.fields {
+        config = config.fields(fields);
     }
     let owned = target.content == Content::Owned;
     let first = match target.content {

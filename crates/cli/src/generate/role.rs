@@ -45,7 +45,7 @@ impl Role {
         role.allow("", "secrets", &["get", "list", "watch", "create", "update", "patch", "delete"]);
         // Why a release is not ready, and what has happened.
         role.allow("", "pods", &["list", "watch"]);
-        role.allow("", "events", &["list", "create", "patch"]);
+        role.allow("", "events", &["list", "watch", "create", "patch"]);
         role.allow("events.k8s.io", "events", &["create", "patch"]);
         role
     }

@@ -61,6 +61,7 @@ impl Definitions {
                 resource: ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions"),
                 namespace: None,
                 selector: None,
+                fields: None,
                 content: Content::Metadata,
             };
             let store: Arc<Store<()>> = Arc::default();

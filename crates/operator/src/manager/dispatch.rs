@@ -29,6 +29,8 @@ use crate::watches::describe;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// Why a resource is looked at though nothing happened.
+const PERIOD: &str = "reconcile period";
 /// The pause while a cache has not seen our own last write.
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
@@ -143,8 +145,7 @@ impl Dispatch {
             why = item.reasons,
         );
         let begun = Instant::now();
-        let outcome =
-            self.supervise(kind, &item.key, object.clone()).instrument(span.clone()).await;
+        let outcome = self.supervise(kind, item, object.clone()).instrument(span.clone()).await;
         let took = begun.elapsed();
         for histogram in [&kind.metrics.time, &kind.metrics.worked] {
             histogram.observe(took.as_secs_f64());
@@ -160,11 +161,12 @@ impl Dispatch {
     async fn supervise(
         &self,
         kind: &Kind,
-        key: &Key,
+        item: &Item,
         object: Arc<DynamicObject>,
     ) -> Result<Next, Failure> {
+        let key = &item.key;
         let pulse = Pulse::new();
-        let task = pulse.of(self.reconcile(kind, key, object).boxed()).in_current_span();
+        let task = pulse.of(self.reconcile(kind, item, object).boxed()).in_current_span();
         let mut task = AbortOnDropHandle::new(tokio::spawn(task));
         tokio::select! {
             ended = &mut task => {
@@ -209,11 +211,12 @@ impl Dispatch {
     fn reconcile(
         &self,
         kind: &Kind,
-        key: &Key,
+        item: &Item,
         object: Arc<DynamicObject>,
     ) -> impl Future<Output = Result<Next, Failure>> + Send + use<> {
         let (mapper, client, gvk) = (self.mapper.clone(), self.client.clone(), kind.gvk.clone());
-        let (controller, writes, key) = (kind.controller.clone(), self.writes.clone(), key.clone());
+        let (controller, writes) = (kind.controller.clone(), self.writes.clone());
+        let (key, periodic) = (item.key.clone(), item.reasons == PERIOD);
         async move {
             let mapping =
                 mapper.resolve(&gvk).await.map_err(|e| Failure::Transient(e.to_string()))?;
@@ -221,7 +224,7 @@ impl Dispatch {
                 Some(namespace) => Api::namespaced_with(client, namespace, &mapping.resource),
                 None => Api::all_with(client, &mapping.resource),
             };
-            controller.reconcile(Request { key, object, api, writes }).await
+            controller.reconcile(Request { key, object, api, writes, periodic }).await
         }
     }
 
@@ -232,13 +235,15 @@ impl Dispatch {
                 tracing::debug!(?took, again_in = ?delay, "reconciled");
                 metrics.requeue_after.inc();
                 self.succeeded(key);
-                let delay = kind.period.map_or(delay, |period| period.min(delay));
-                self.queue.add_after(key.clone(), delay, "asked to look again");
+                match kind.period.map(jittered).filter(|period| *period < delay) {
+                    Some(period) => self.queue.add_after(key.clone(), period, PERIOD),
+                    None => self.queue.add_after(key.clone(), delay, "asked to look again"),
+                }
             }
             Ok(Next::Period(period)) => {
                 self.succeeded(key);
                 if !period.is_zero() {
-                    self.queue.add_after(key.clone(), period, "reconcile period");
+                    self.queue.add_after(key.clone(), jittered(period), PERIOD);
                 }
             }
             Ok(Next::Rest) => {
@@ -258,7 +263,10 @@ impl Dispatch {
                 metrics.errors.inc();
                 metrics.terminal.inc();
                 self.succeeded(key);
-                self.again_after_period(kind, key);
+                // Only a change of the resource mends it, as far as anybody knows.
+                if let Some(period) = kind.period {
+                    self.queue.add_after(key.clone(), period.max(LONGEST_PAUSE), PERIOD);
+                }
             }
             Err(Failure::Transient(message)) => {
                 let pause = self.failed(key);
@@ -273,7 +281,7 @@ impl Dispatch {
 
     fn again_after_period(&self, kind: &Kind, key: &Key) {
         if let Some(period) = kind.period {
-            self.queue.add_after(key.clone(), period, "reconcile period");
+            self.queue.add_after(key.clone(), jittered(period), PERIOD);
         }
     }
 
@@ -288,6 +296,12 @@ impl Dispatch {
         *count = count.saturating_add(1);
         pause
     }
+}
+
+/// A period, a tenth shorter or longer: resources that came together do not stay together.
+fn jittered(period: Duration) -> Duration {
+    let part = u32::try_from(crate::client::fresh() % 201).unwrap_or_default();
+    (period / 1000).saturating_mul(900 + part)
 }
 
 fn tell(kind: &Kind, resource: &DynamicObject, failure: &Failure) {

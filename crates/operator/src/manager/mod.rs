@@ -28,6 +28,7 @@ use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 
+use crate::charts::vigil::Vigils;
 use crate::charts::{ChartController, ChartKind};
 use crate::client;
 use crate::lead::{Fence, Seat};
@@ -74,6 +75,10 @@ pub(crate) struct Hub {
     pub client: Client,
     pub mapper: Mapper,
     pub dependents: Arc<Dependents>,
+    /// The label selector of the objects of all chart kinds.
+    pub labelled: Arc<str>,
+    /// Watches that last while a chart kind waits.
+    pub vigils: Vigils,
     /// How much a rendering may use.
     pub render_limits: Budget,
     /// Where events are handed in.

@@ -308,7 +308,7 @@ impl<R: Reconciler> NativeController<R> {
     }
 
     async fn run(&self, request: Request) -> Result<Next, Failure> {
-        let Request { key, object, api, writes } = request;
+        let Request { key, object, api, writes, periodic } = request;
         let is_leaving = object.metadata.deletion_timestamp.is_some();
         if is_leaving && !finalizer::is_set(&object, &finalizer::name(&R::Object::group(&()))) {
             return Ok(Next::Rest); // what it owns is collected with it
@@ -317,7 +317,7 @@ impl<R: Reconciler> NativeController<R> {
         let decoded = match decode::<R::Object>(&object) {
             Ok(decoded) => decoded,
             Err(message) => {
-                return self.refuse(&Request { key, object, api, writes }, message).await;
+                return self.refuse(&Request { key, object, api, writes, periodic }, message).await;
             }
         };
         let epoch = self.shared.epochs.fetch_add(1, Ordering::Relaxed);
