@@ -1,9 +1,11 @@
-//! The operator: Memcached from a Helm chart, MemcachedBackup from Rust, in one manager.
+//! The operator: Memcached from a Helm chart, MemcachedBackup from Rust, in one manager. The Jobs of a
+//! MemcachedBackup run the same program.
 
 use anyhow::Result;
 use catamaran_operator::{Manager, Options};
 use clap::Parser;
 use memcached_operator::controllers::MemcachedBackups;
+use memcached_operator::memcached;
 
 /// Carries the kinds of watches.yaml: charts as releases, reconcilers as they are registered here
 #[derive(Parser)]
@@ -11,14 +13,22 @@ use memcached_operator::controllers::MemcachedBackups;
 struct Cli {
     #[command(flatten)]
     options: Options,
+    #[command(subcommand)]
+    command: Option<memcached::Command>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Cli { options } = Cli::parse_from(catamaran_operator::arguments());
+    let Cli { options, command } = Cli::parse_from(catamaran_operator::arguments());
+    if let Some(command) = command {
+        println!("{}", serde_json::to_string(&command.run()?)?);
+        return Ok(());
+    }
     options.init_logging().map_err(anyhow::Error::msg)?;
+    // What the Jobs of backups run: this program, in the image that it is in.
+    let image = std::env::var("OPERATOR_IMAGE").ok().filter(|image| !image.is_empty());
     Manager::new("memcached-operator", options)
-        .reconciler("MemcachedBackup", MemcachedBackups)
+        .reconciler("MemcachedBackup", MemcachedBackups { image })
         //+kubebuilder:scaffold:reconciler
         .run()
         .await?;

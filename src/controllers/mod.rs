@@ -1,5 +1,6 @@
 //! The reconcilers, one file each.
 
+mod backups;
 mod memcachedbackup;
 
 pub use memcachedbackup::MemcachedBackups;
