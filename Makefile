@@ -32,6 +32,9 @@ TARGET ?=
 CASES ?= 20000
 SEED ?=
 CHARTS ?=
+# How many resources `make bench-scale` makes, and more flags of it.
+N ?= 1000
+SCALE ?=
 # The packages under examples/ that are operators.
 EXAMPLES = machines alnair-pod homelab database
 # Simulated nodes of `make demo` and `make dev`.
@@ -183,6 +186,13 @@ bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=fo
 	@$(WITH_TOOLS) && $(RELEASE_DIR)/catamaran-benches --helm "$$(command -v helm)" \
 		--catamaran $(RELEASE_DIR)/catamaran --library $(RELEASE_DIR)/helm-render \
 		$(if $(CHARTS),--charts $(CHARTS)) $(DETAIL)
+
+# make bench-scale N=10000 SCALE='--mixed 0 --definitions 0'
+.PHONY: bench-scale
+bench-scale: ## Measure the operator with N=1000 resources against what the API server can take.
+	$(CARGO) build --release --package catamaran-cli --package catamaran-benches --package catamaran-localcluster
+	@$(WITH_TOOLS) && CATAMARAN_LOCALCLUSTER=$(RELEASE_DIR)/localcluster $(RELEASE_DIR)/catamaran-scale \
+		--helm "$$(command -v helm)" --operator $(RELEASE_DIR)/catamaran --count $(N) $(SCALE)
 
 .PHONY: fuzz
 fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.

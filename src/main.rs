@@ -2,9 +2,10 @@
 //! MemcachedBackup run the same program.
 
 use anyhow::Result;
+use catamaran_operator::charts::{ChartKind, Wait};
 use catamaran_operator::{Manager, Options};
 use clap::Parser;
-use memcached_operator::controllers::MemcachedBackups;
+use memcached_operator::controllers::{MemcachedBackups, Memcacheds};
 use memcached_operator::memcached;
 
 /// Carries the kinds of watches.yaml: charts as releases, reconcilers as they are registered here
@@ -27,10 +28,26 @@ async fn main() -> Result<()> {
     options.init_logging().map_err(anyhow::Error::msg)?;
     // What the Jobs of backups run: this program, in the image that it is in.
     let image = std::env::var("OPERATOR_IMAGE").ok().filter(|image| !image.is_empty());
-    Manager::new("memcached-operator", options)
-        .reconciler("MemcachedBackup", MemcachedBackups { image })
-        //+kubebuilder:scaffold:reconciler
-        .run()
-        .await?;
+    let mut manager = Manager::new("memcached-operator", options);
+
+    // Kinds written in Rust.
+    manager = manager.reconciler("MemcachedBackup", MemcachedBackups { image });
+    //+kubebuilder:scaffold:reconciler
+
+    // Kinds served by charts: each as its entry in watches.yaml has it, and what no file can say.
+    for watch in manager.watches()? {
+        let Some(kind) = ChartKind::of(&watch) else { continue };
+        manager = manager.chart(match kind.name() {
+            "Memcached" => kind.logic(Memcacheds).install_annotation(
+                "cache.my.domain/wait-for-pods",
+                |value, ways| {
+                    ways.wait = if value == "true" { Wait::Objects } else { Wait::No };
+                },
+            ),
+            _ => kind,
+        });
+    }
+
+    manager.run().await?;
     Ok(())
 }

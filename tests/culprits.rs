@@ -8,8 +8,9 @@ use std::io::Write as _;
 use std::process::Command;
 
 use catamaran_localcluster::{Image, LocalCluster};
+use kube::api::PostParams;
 use serde_json::{Value, json};
-use support::{Bench, becomes, create, field, mirror};
+use support::{Bench, apply_file, becomes, create, field, mirror};
 
 /// A Deployment or StatefulSet of one pod.
 fn workload(kind: &str, name: &str, annotations: &Value, pod: &Value) -> Value {
@@ -93,6 +94,28 @@ async fn the_condition_names_the_pod_the_claim_or_the_container() {
     });
     let words = ["Job fails: Pod fails-", "container c ended with exit code 3"];
     says(&bench, "failed-job", json!([job]), "Error", &words).await;
+}
+
+/// The same of a child of a native kind.
+#[tokio::test]
+async fn a_native_kinds_condition_names_the_pod_too() {
+    let bench = Bench::shared("native-culprits").await;
+    let _operator = bench.operator();
+    let limits = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": "greedy" },
+        "spec": { "limits": [{ "type": "Container", "defaultRequest": { "cpu": "1000000" } }] },
+    });
+    let ranges = bench.api("v1", "LimitRange");
+    ranges.create(&PostParams::default(), &serde_json::from_value(limits).unwrap()).await.unwrap();
+    apply_file(&bench, "tests/fixtures/cache_v1_memcachedbackup.yaml");
+    let name = "memcachedbackup-sample";
+    becomes(&bench.backups(), name, "not ready: why", |backup| {
+        let message = field(backup, "Ready", "message");
+        field(backup, "Ready", "reason") == "Unschedulable"
+            && message.contains(": Pod memcachedbackup-sample-")
+            && message.contains("it cannot be scheduled: 0/")
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -140,6 +140,9 @@ async fn they_tell_what_was_done_in_the_names_of_controller_runtime() {
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"plan\""],
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"apply\""],
         &["catamaran_reconcile_phase_seconds_count", chart, "phase=\"status\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"queue\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"reconcile\""],
+        &["catamaran_reconcile_phase_seconds_count", native, "phase=\"status\""],
         &["process_resident_memory_bytes"],
     ];
     for series in at_least_one {
@@ -215,6 +218,8 @@ async fn events_tell_what_happened_and_repetitions_are_counted() {
     )
     .await;
     becomes(&bench.memcacheds(), "a", "Deployed", |o| condition(o, "Deployed") == "True").await;
+    let other = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "o" } });
+    upgrade(&bench, "a", &other).await;
     patch(&bench.memcacheds(), "a", json!({ "spec": { "objects": [{ "apiVersion": "v1", "kind": "NoSuchKind", "metadata": { "name": "n" } }] } })).await;
     let events = eventually("the failure is told, and counted", async || {
         let told = bench.kubectl(&["get", "events.v1.events.k8s.io", "-o", "json"]);
@@ -225,20 +230,29 @@ async fn events_tell_what_happened_and_repetitions_are_counted() {
         };
         let failed = [of("UpgradeError"), of("ReconcileError")].concat();
         if failed.iter().any(|event| event["series"]["count"].as_i64() >= Some(2)) {
-            Ok((of("InstallSuccessful"), failed))
+            Ok((of("UpgradeSuccessful"), failed))
         } else {
             Err(told.to_string())
         }
     })
     .await;
-    let (installed, failed) = events;
-    assert_eq!(installed.len(), 1);
-    assert_eq!(installed[0]["type"], "Normal");
-    assert_eq!(installed[0]["regarding"]["kind"], "Memcached");
-    assert_eq!(installed[0]["reportingController"], "memcached-operator");
+    let (upgraded, failed) = events;
+    assert_eq!(upgraded.len(), 1);
+    assert_eq!(upgraded[0]["type"], "Normal");
+    assert_eq!(upgraded[0]["regarding"]["kind"], "Memcached");
+    assert_eq!(upgraded[0]["reportingController"], "memcached-operator");
     assert_eq!(failed.len(), 1, "the same trouble is one event: {failed:#?}");
     assert_eq!(failed[0]["type"], "Warning");
     assert!(failed[0]["note"].as_str().unwrap().contains("NoSuchKind"), "{failed:#?}");
+}
+
+/// Has a release another object than before; an installation alone makes no event.
+async fn upgrade(bench: &Bench, name: &str, object: &serde_json::Value) {
+    patch(&bench.memcacheds(), name, json!({ "spec": { "objects": [object] } })).await;
+    becomes(&bench.memcacheds(), name, "upgraded", |o| {
+        support::number(o, "/status/deployedRelease/version") == Some(2)
+    })
+    .await;
 }
 
 /// Rights to all that the operator does, but to events only through `group`.
@@ -280,6 +294,8 @@ async fn with_events_of(group: Option<&str>, name: &str) -> (Bench, Operator) {
         create(&bench.memcacheds(), "cache.my.domain/v1alpha1", "Memcached", release, spec).await;
         becomes(&bench.memcacheds(), release, "Deployed", |o| condition(o, "Deployed") == "True")
             .await;
+        map["metadata"]["name"] = format!("{release}-later").into();
+        upgrade(&bench, release, &map).await;
     }
     (bench, operator)
 }
@@ -292,7 +308,7 @@ async fn older_rights_are_used_and_missing_ones_are_said_once() {
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
         let items = told["items"].as_array().unwrap();
         let old = |event: &&serde_json::Value| {
-            event["reason"] == "InstallSuccessful"
+            event["reason"] == "UpgradeSuccessful"
                 && event["source"]["component"] == "memcached-operator"
         };
         if items.iter().filter(old).count() == 2 { Ok(()) } else { Err(told.to_string()) }

@@ -230,6 +230,13 @@ async fn everything_a_user_does(bench: &Bench) {
         vanishes(api, "full-memcached").await;
     }
     becomes(&memcacheds, "full", "Ready", ready).await;
+    // The size is a ConfigMap's, and follows it.
+    bench.kubectl(&["create", "configmap", "size", "--from-literal=replicaCount=2"]);
+    bench.kubectl(&["annotate", "memcached", "full", "cache.my.domain/size-from=size"]);
+    let has = |size: i64| move |d: &_| number(d, "/spec/replicas") == Some(size);
+    becomes(&bench.deployments(), "full-memcached", "of the size", has(2)).await;
+    bench.kubectl(&["patch", "configmap", "size", "-p", r#"{"data":{"replicaCount":"3"}}"#]);
+    becomes(&bench.deployments(), "full-memcached", "of the new size", has(3)).await;
     a_backup_and_a_restore(bench).await;
     // History is capped: old records are deleted.
     delete(&memcacheds, "full").await;

@@ -215,6 +215,20 @@ impl Applier {
         self.taken_over(live).is_some()
     }
 
+    /// A live object as it would be once its fields were taken over; `None` if there are none.
+    pub(crate) fn as_taken_over(&self, live: &Value) -> Option<Value> {
+        let entries = self.taken_over(live)?;
+        let mut held = live.clone();
+        held["metadata"]["managedFields"] = entries.into();
+        Some(held)
+    }
+
+    /// The same as [`Applier::apply`], in one request: what others once set in our name stays theirs
+    /// until the next apply.
+    pub async fn reapply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
+        self.patch(target, object, false).await
+    }
+
     fn taken_over(&self, live: &Value) -> Option<Vec<Value>> {
         taken_over(live, &self.manager, &self.former)
     }

@@ -21,6 +21,9 @@ use tokio::time::timeout;
 /// How long a kind that was not found stays "not found" before the API server is asked again.
 pub const RETRY_AFTER: Duration = Duration::from_secs(3);
 
+/// For how long after all of discovery was read a kind that it lacks is not asked for by itself.
+const FRESH: Duration = Duration::from_millis(500);
+
 /// No answer of the API server is waited for longer than this.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -92,6 +95,8 @@ struct State {
     kinds: HashMap<GroupVersionKind, Mapping>,
     capabilities: Option<Arc<ServerCapabilities>>,
     misses: HashMap<GroupVersionKind, Instant>,
+    /// When all of discovery was read last.
+    read: Option<Instant>,
 }
 
 impl Mapper {
@@ -103,7 +108,7 @@ impl Mapper {
     /// The resource that serves `gvk`.
     ///
     /// Known kinds cost no request. An unknown one costs one (`GET /apis/<group>/<version>`), at
-    /// most once per [`RETRY_AFTER`].
+    /// most once per [`RETRY_AFTER`], and none just after all of discovery was read.
     pub async fn resolve(&self, gvk: &GroupVersionKind) -> Result<Mapping, MapperError> {
         if let Some(known) = self.known(gvk) {
             return Ok(known);
@@ -115,8 +120,16 @@ impl Mapper {
         if let Some(known) = self.known(gvk) {
             return Ok(known);
         }
-        let asked = self.state().misses.get(gvk).copied();
-        if asked.is_some_and(|at| at.elapsed() < RETRY_AFTER) {
+        let (asked, read) = {
+            let state = self.state();
+            (state.misses.get(gvk).copied(), state.read)
+        };
+        let answered = match asked {
+            Some(asked) => asked.elapsed() < RETRY_AFTER,
+            // What many missing kinds cost at the start: nothing but the first reading.
+            None => read.is_some_and(|read| read.elapsed() < FRESH),
+        };
+        if answered {
             return Err(no_match(gvk));
         }
         self.rediscover(gvk).await
@@ -177,6 +190,7 @@ impl Mapper {
 
     /// Reads all of discovery: two requests, and one for the version.
     async fn load(&self) -> Result<Arc<ServerCapabilities>, MapperError> {
+        let begun = Instant::now();
         let version = call(self.client.apiserver_version()).await?;
         let core = call(self.client.list_core_api_versions_aggregated()).await?;
         let groups = call(self.client.list_api_groups_aggregated()).await?;
@@ -196,6 +210,7 @@ impl Mapper {
         let mut state = self.state();
         state.kinds = found.kinds;
         state.capabilities = Some(Arc::clone(&capabilities));
+        state.read = Some(begun);
         Ok(capabilities)
     }
 

@@ -72,7 +72,7 @@ impl Mark {
         match (meta.generation, content_of(group, kind)) {
             (Some(generation), _) => generation.hash(&mut hasher),
             (None, Content::Metadata | Content::OwnedThenMetadata) => {
-                meta.resource_version.hash(&mut hasher)
+                meta.resource_version.hash(&mut hasher);
             }
             (None, Content::Full | Content::Owned) => {
                 for (field, value) in object.data.as_object().into_iter().flatten() {

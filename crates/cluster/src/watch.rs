@@ -52,6 +52,8 @@ pub struct Target {
     pub namespace: Option<String>,
     /// A label selector in the form of `kubectl -l`; `None` is everything.
     pub selector: Option<String>,
+    /// A field selector, such as `metadata.name=a`.
+    pub fields: Option<String>,
     /// Whole objects or their metadata alone.
     pub content: Content,
 }
@@ -190,9 +192,12 @@ pub async fn follow<P>(
     if let Some(selector) = &target.selector {
         config = config.labels(selector);
     }
+    if let Some(fields) = &target.fields {
+        config = config.fields(fields);
+    }
     let owned = target.content == Content::Owned;
     let first = match target.content {
-        Content::OwnedThenMetadata => whole(&client, &target, &project).await,
+        Content::OwnedThenMetadata => Box::pin(whole(&client, &target, &project)).await,
         _ => HashMap::new(),
     };
     let mut follower = Follower { store: &store, project, on_change, listed: None, owned, first };

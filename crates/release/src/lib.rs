@@ -43,7 +43,7 @@ pub use drive::{
     Knowledge, Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
 };
 pub use error::{Error, Waiting};
-pub use objects::{ObjectId, Owner, PlannedObject};
+pub use objects::{CHART_LABEL, ObjectId, Owner, PlannedObject, chart_label};
 pub use plan::hooks::{Event, Why};
 pub use plan::{Action, Desired, History};
 pub use record::{Info, Release, Status};

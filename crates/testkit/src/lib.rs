@@ -28,6 +28,7 @@ mod crds;
 mod process;
 mod readme;
 mod servers;
+mod weather;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
 pub use catamaran_localcluster::Mark;
@@ -37,3 +38,4 @@ pub use crds::check_crds;
 pub use process::Process;
 pub use readme::Readme;
 pub use servers::Server;
+pub use weather::Weather;

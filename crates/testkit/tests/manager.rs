@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // tests, and reconcilers that shall panic
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ enum Does {
     Wait,
     /// It takes 300 ms.
     Dawdle,
+    /// It computes, until the test releases it.
+    Spin,
 }
 
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -69,6 +71,7 @@ struct Seen {
     turns: Mutex<HashMap<(String, i32), Instant>>,
     now: AtomicUsize,
     most: AtomicUsize,
+    released: AtomicBool,
 }
 
 impl Seen {
@@ -95,6 +98,11 @@ impl Reconciler for Gadgets {
             Does::Wait => {
                 let (reason, message) = ("NotYet".to_owned(), "something comes first".to_owned());
                 return Err(Error::Waiting { reason, message });
+            }
+            Does::Spin => {
+                while !seen.released.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
             }
             Does::Dawdle => {
                 let now = seen.now.fetch_add(1, Ordering::SeqCst) + 1;
@@ -151,34 +159,40 @@ async fn latency(api: &Api<Gadget>, seen: &Seen, names: &[String], rounds: i32) 
             took.push(begun.saturating_duration_since(asked).as_millis());
         }
     }
+    percentiles(took)
+}
+
+fn percentiles(mut took: Vec<u128>) -> [u128; 3] {
     took.sort_unstable();
     [50, 95, 99].map(|percent| took[(took.len() * percent / 100).min(took.len() - 1)])
 }
 
+/// What it means for 90 good resources that ten are bad; the figures are printed, and compared by eye:
+/// `cargo test -p catamaran-testkit --test manager bad_resources -- --nocapture`.
 #[tokio::test]
 async fn bad_resources_leave_the_healthy_ones_alone() {
     for bad in [Does::Work, Does::Panic, Does::Hang, Does::Fail] {
         let bench = bench("bad").await;
         let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
-        let bad_ones = (0..10).map(|number| (format!("bad-{number}"), bad));
+        let bad_ones: Vec<String> = (0..10).map(|number| format!("bad-{number}")).collect();
         let names: Vec<String> = (0..90).map(|number| format!("good-{number}")).collect();
-        let good_ones = names.iter().map(|name| (name.clone(), Does::Work));
-        let all: Vec<_> = bad_ones.chain(good_ones).collect();
-        join_all(all.iter().map(|(name, does)| create(&api, name, *does))).await;
+        let all = bad_ones.iter().map(|name| (name, bad));
+        let all = all.chain(names.iter().map(|name| (name, Does::Work)));
+        join_all(all.map(|(name, does)| create(&api, name, does))).await;
         let begun = Instant::now();
         let running = run(&bench, &seen, |options| options.max_concurrent_reconciles = Some(2));
-        join_all(names.iter().map(|name| {
-            eventually(
-                "it ran",
-                async || if seen.runs(name) > 0 { Ok(()) } else { Err(name.clone()) },
-            )
-        }))
-        .await;
-        let first = begun.elapsed();
+        let ready = |gadget: &Gadget| gadget.status.is_some();
+        join_all(names.iter().map(|name| becomes(&api, name, "reconciled", ready))).await;
+        let first = names.iter().map(|name| seen.turns.lock().unwrap()[&(name.clone(), 0)]);
+        let first = percentiles(first.map(|at| (at - begun).as_millis()).collect());
         let took = latency(&api, &seen, &names, 3).await;
         eprintln!(
-            "{bad:?}: all healthy ones had run after {first:?}; p50, p95, p99 in ms: {took:?}"
+            "{bad:?}: p50, p95, p99 in ms of the first reconciles {first:?}, of changes {took:?}"
         );
+        if bad == Does::Hang {
+            let runs: Vec<usize> = bad_ones.iter().map(|name| seen.runs(name)).collect();
+            assert_eq!(runs, [1; 10], "all hang, and still do");
+        }
         running.stop().await;
     }
 }
@@ -261,6 +275,117 @@ async fn what_is_refused_rests_until_it_changes_and_who_waits_never_backs_off() 
         if runs == (2, 2) { Ok(()) } else { Err(format!("{runs:?}")) }
     })
     .await;
+}
+
+#[tokio::test]
+async fn selector_namespaces_period_and_bound_of_a_native_kind_are_as_watches_yaml_says() {
+    let bench = bench("watched").await;
+    let second = bench.cluster.namespace("watched-too").await.unwrap();
+    let third = bench.cluster.namespace("unwatched").await.unwrap();
+    let seen = Arc::<Seen>::default();
+    let create = async |namespace: &str, name: &str, mine: bool| {
+        let mut gadget = Gadget::new(name, GadgetSpec { does: Does::Dawdle, turn: 0 });
+        gadget.labels_mut().insert("mine".to_owned(), mine.to_string());
+        let api: Api<Gadget> = Api::namespaced(bench.client(), namespace);
+        api.create(&PostParams::default(), &gadget).await.unwrap();
+    };
+    create(&bench.namespace, "a", true).await;
+    create(&bench.namespace, "of-others", false).await;
+    create(&second, "b", true).await;
+    create(&third, "elsewhere", true).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("watches.yaml");
+    let entry = "- group: test.catamaran.dev\n  version: v1\n  kind: Gadget\n  reconciler: Gadgets\n  \
+                 selector: { matchLabels: { mine: 'true' } }\n  reconcilePeriod: 500ms\n  \
+                 maxConcurrentReconciles: 1\n";
+    std::fs::write(&file, entry).unwrap();
+    let watched = format!("{},{}", bench.namespace.name(), second.name());
+    let reconciler = Gadgets(seen.clone());
+    let _running = bench.run(|mut options| {
+        options.watches_file = Some(file);
+        options.watch_namespace = watched;
+        options.max_concurrent_reconciles = Some(8);
+        Manager::new(OPERATOR, options).reconciler("Gadgets", reconciler)
+    });
+    let run_again = async |names: &[&str]| {
+        let before: Vec<usize> = names.iter().map(|name| seen.runs(name)).collect();
+        eventually("the period comes round", async || {
+            let runs: Vec<usize> = names.iter().map(|name| seen.runs(name)).collect();
+            let all = runs.iter().zip(&before).all(|(now, before)| now >= &(before + 2));
+            if all { Ok(()) } else { Err(format!("{runs:?}")) }
+        })
+        .await;
+    };
+    run_again(&["a", "b"]).await;
+    create(&bench.namespace, "c", true).await;
+    create(&second, "d", true).await;
+    run_again(&["a", "b", "c", "d"]).await;
+    assert_eq!((seen.runs("of-others"), seen.runs("elsewhere")), (0, 0));
+    assert_eq!(seen.most.load(Ordering::SeqCst), 1, "at once");
+    // It is ours from now on, and another one is not any more.
+    bench.kubectl(&["label", "gadget", "of-others", "mine=true", "--overwrite"]);
+    run_again(&["of-others"]).await;
+    bench.kubectl(&["label", "gadget", "a", "mine=false", "--overwrite"]);
+    run_again(&["c"]).await;
+    let runs = seen.runs("a");
+    run_again(&["b", "c", "d", "of-others"]).await;
+    assert!(seen.runs("a") <= runs + 1, "it went on");
+}
+
+#[tokio::test]
+async fn a_cap_on_requests_is_kept() {
+    let bench = bench("capped").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    let names: Vec<String> = (0..12).map(|number| format!("g{number}")).collect();
+    join_all(names.iter().map(|name| create(&api, name, Does::Work))).await;
+    let begun = Instant::now();
+    let _running = run(&bench, &seen, |options| {
+        options.limits.kube_api_qps = 5.0;
+        options.limits.kube_api_burst = 2;
+    });
+    let ready = |gadget: &Gadget| gadget.status.is_some();
+    join_all(names.iter().map(|name| becomes(&api, name, "reconciled", ready))).await;
+    // Each took a write of its status, at least.
+    assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+/// Whether /healthz is content.
+async fn healthy(address: &str) -> Option<bool> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
+    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    Some(answer.split_whitespace().nth(1)? == "200")
+}
+
+// One thread computes without end, others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_reconcile_that_never_yields_turns_healthz() {
+    let bench = bench("wedged").await;
+    let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
+    create(&api, "works", Does::Work).await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let _running = run(&bench, &seen, |options| {
+        options.limits.reconcile_timeout = Duration::from_secs(1);
+        options.health_probe_bind_address = Some(address.clone());
+    });
+    let healthz = async |wanted: bool| {
+        eventually(&format!("healthy is {wanted}"), async || match healthy(&address).await {
+            Some(healthy) if healthy == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    };
+    healthz(true).await;
+    create(&api, "spins", Does::Spin).await;
+    healthz(false).await;
+    create(&api, "late", Does::Work).await;
+    becomes(&api, "late", "reconciled", |gadget| gadget.status.is_some()).await;
+    seen.released.store(true, Ordering::SeqCst);
+    healthz(true).await;
 }
 
 /// A watches.yaml with so many kinds that are not there, each of a group of its own.

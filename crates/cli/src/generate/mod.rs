@@ -65,8 +65,22 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
     let watches = watches::load_charts(&args.watches_file, OverrideTypes::Strings)
         .map_err(|error| error.to_string())?;
     let mut role = Role::new(&args.name, args.namespace.as_deref());
+    let code = args.watches_file.with_file_name("src").join("main.rs");
+    if code.exists() {
+        role.unknown(format!(
+            "what {} adds to charts: references, its own requests",
+            code.display()
+        ));
+    }
     for watch in &watches {
         role.carries(&watch.gvk);
+        if let Some(place) = &watch.storage_namespace
+            && args.namespace.as_ref().is_some_and(|namespace| namespace != place)
+        {
+            role.unknown(format!(
+                "the same rights to secrets in namespace {place}: records are there"
+            ));
+        }
         let Hull::Chart(chart) = &watch.hull else {
             let gvk = &watch.gvk;
             role.unknown(format!("what the reconciler of {}.{} does", gvk.kind, gvk.group));

@@ -3,10 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail as tests do
 
 mod annotations;
+mod crowd;
+mod labels;
 mod names;
+mod namespaces;
+mod quiet;
 mod rights;
 mod seeds;
 mod starts;
 mod status;
+mod suites;
 mod support;
 mod takeover;

@@ -1,5 +1,6 @@
 //! Releases as the Go operators leave them: taken over without a new revision, a restart or an orphan.
 
+use catamaran_localcluster::Request;
 use serde_json::{Value, json};
 
 use crate::support::{Stage, field, is};
@@ -87,12 +88,32 @@ fn marks(stage: &Stage) -> Vec<(Value, Value)> {
         .collect()
 }
 
+/// At most one write to each object of the release: that of the label and the owner.
+fn written_once(stage: &Stage, asked: &[Request]) {
+    let role = format!("{}-web", stage.namespace.name());
+    let role = role.as_str();
+    for (resource, name) in [("deployments", "web"), ("services", "web"), ("clusterroles", role)] {
+        let is_write = |it: &&Request| {
+            let read = ["get", "list", "watch"].contains(&it.verb.as_str());
+            (it.resource.as_str(), it.name.as_str()) == (resource, name) && !read
+        };
+        let in_place =
+            |it: &&Request| it.namespace.is_empty() || it.namespace == stage.namespace.name();
+        let writes: Vec<_> = asked.iter().filter(is_write).filter(in_place).collect();
+        assert!(writes.len() <= 1, "{resource} {name}: {writes:#?}");
+        let live = stage.get(resource, name);
+        assert_eq!(live["metadata"]["labels"]["helm.sdk.operatorframework.io/chart"], "demo");
+    }
+}
+
 /// Takes over, upgrades once, and uninstalls.
 fn take_over(stage: &Stage, conditions: &dyn Fn(&Value)) {
     stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     let (before, template) = (marks(stage), stage.get("deployment", "web")["spec"].clone());
     let pods = stage.names("pods", "app=web");
     let records = stage.records();
+    let audit = stage.cluster.audit().of_agent("catamaran/");
+    let begun = audit.mark().unwrap();
     let _operator = stage.operator();
     let shop = stage.shop_becomes("web", "taken over", |shop| {
         is(shop, "Ready", "True") && shop["status"]["observedGeneration"] == 1
@@ -103,6 +124,7 @@ fn take_over(stage: &Stage, conditions: &dyn Fn(&Value)) {
     assert_eq!(marks(stage), before, "nothing was made anew or changed");
     assert_eq!(stage.get("deployment", "web")["spec"], template);
     assert_eq!(stage.names("pods", "app=web"), pods, "no restart");
+    written_once(stage, &audit.since(begun).unwrap());
     let record = stage.get("secret", "sh.helm.release.v1.web.v1");
     assert!(record["metadata"]["ownerReferences"].is_null(), "it outlives the resource");
 
@@ -207,4 +229,13 @@ async fn from_helm_operator_plugins() {
             assert_eq!(field(shop, fine, "lastTransitionTime"), at);
         }
     });
+}
+
+#[tokio::test]
+async fn from_the_helm_cli() {
+    let stage = Stage::of("from-helm", CHART).await;
+    stage.write("helm-charts/demo/values.yaml", "replicas: 1\ntag: '1'\n");
+    stage.helm3(&["install", "web", "helm-charts/demo", "--set", "replicas=2"]);
+    stage.apply(&stage.shop("web", &json!({ "replicas": 2 })));
+    take_over(&stage, &|shop| assert!(is(shop, "Deployed", "True")));
 }

@@ -22,7 +22,7 @@ const MOST_PODS: u32 = 50;
 const LONGEST: usize = 400;
 
 /// For so long nothing is asked: most objects that were just applied are ready by then.
-const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE: Duration = Duration::from_secs(2);
 /// How often the cause is asked for at first: what can be seen is told within 5 s.
 pub const OFTEN: Duration = Duration::from_secs(4);
 /// How often in the end.
@@ -73,6 +73,17 @@ impl Culprit {
     }
 }
 
+/// What was found, and where: a change there may be another answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inquiry {
+    /// The cause; `None` if nothing more specific is seen than [`crate::readiness::assess`] says.
+    pub culprit: Option<Culprit>,
+    /// The label selector of its pods, if they were looked at.
+    pub pods: Option<String>,
+    /// The field selectors of the events that were looked at.
+    pub events: Vec<String>,
+}
+
 /// Whether more can be seen of an object of this kind than it says itself.
 pub fn is_worth_asking(group: &str, kind: &str) -> bool {
     matches!(
@@ -87,29 +98,38 @@ impl Applier {
     /// The cause why a live object is not ready, or has failed; `None` if nothing more specific is
     /// seen than [`crate::readiness::assess`] says.
     pub async fn culprit(&self, target: &Target, live: &Value) -> Option<Culprit> {
-        let namespace = target.namespace.as_deref()?;
+        self.inquire(target, live).await.culprit
+    }
+
+    /// The same, and where it was looked for.
+    pub async fn inquire(&self, target: &Target, live: &Value) -> Inquiry {
         let (group, kind) = (target.resource.group.as_str(), target.resource.kind.as_str());
-        match (group, kind) {
+        let mut found = Inquiry::default();
+        let Some(namespace) = target.namespace.as_deref() else { return found };
+        let events = &mut found.events;
+        found.culprit = match (group, kind) {
             _ if !is_worth_asking(group, kind) => None,
-            ("", "Pod") => self.of_pods(namespace, std::slice::from_ref(live)).await,
-            ("", "PersistentVolumeClaim") => self.of_event(namespace, kind, live).await,
+            ("", "Pod") => self.of_pods(namespace, std::slice::from_ref(live), events).await,
+            ("", "PersistentVolumeClaim") => self.of_event(namespace, kind, live, events).await,
+            _ if replicas_fail(live) => None, // that says it all: a quota, or admission
             _ => {
-                if replicas_fail(live) {
-                    return None; // that says it all: a quota, or admission
-                }
-                let pods = self.pods(namespace, live).await;
-                match self.of_pods(namespace, &pods).await {
-                    None if pods.is_empty() => self.of_event(namespace, kind, live).await,
-                    found => found,
+                found.pods = selector(live);
+                let pods = match &found.pods {
+                    Some(selector) => self.pods(namespace, selector).await,
+                    None => Vec::new(),
+                };
+                match self.of_pods(namespace, &pods, events).await {
+                    None if pods.is_empty() => self.of_event(namespace, kind, live, events).await,
+                    culprit => culprit,
                 }
             }
-        }
+        };
+        found
     }
 
     /// The pods of an object that are not what they shall be, the newest first.
-    async fn pods(&self, namespace: &str, owner: &Value) -> Vec<Value> {
-        let Some(selector) = selector(owner) else { return Vec::new() };
-        let params = ListParams::default().labels(&selector).limit(MOST_PODS);
+    async fn pods(&self, namespace: &str, selector: &str) -> Vec<Value> {
+        let params = ListParams::default().labels(selector).limit(MOST_PODS);
         let pods = self.find(&core("Pod", "pods"), namespace, &params).await;
         let mut pods: Vec<Value> = pods.unwrap_or_default();
         for pod in pods.iter_mut().filter_map(Value::as_object_mut) {
@@ -125,7 +145,12 @@ impl Applier {
         pods
     }
 
-    async fn of_pods(&self, namespace: &str, pods: &[Value]) -> Option<Culprit> {
+    async fn of_pods(
+        &self,
+        namespace: &str,
+        pods: &[Value],
+        asked: &mut Vec<String>,
+    ) -> Option<Culprit> {
         let told = pods.iter().filter_map(|pod| Some((pod, pod::cause(pod)?)));
         // Of equal ones, the newest.
         let worst = told.min_by_key(|(_, cause)| cause.rank);
@@ -134,7 +159,8 @@ impl Applier {
                 let by_claim = if cause.is_about_claims() { claims(pod) } else { Vec::new() };
                 for claim in by_claim {
                     let claim = serde_json::json!({ "metadata": { "name": claim } });
-                    let found = self.of_event(namespace, "PersistentVolumeClaim", &claim).await;
+                    let kind = "PersistentVolumeClaim";
+                    let found = self.of_event(namespace, kind, &claim, asked).await;
                     if found.is_some() {
                         return found;
                     }
@@ -143,7 +169,8 @@ impl Applier {
             }
             vague => {
                 let pod = vague.as_ref().map_or_else(|| pods.first(), |(pod, _)| Some(*pod))?;
-                let by_event = self.of_event(namespace, "Pod", pod).await.map(|mut culprit| {
+                let by_event = self.of_event(namespace, "Pod", pod, asked).await;
+                let by_event = by_event.map(|mut culprit| {
                     culprit.object = format!("Pod {}", metadata_str(pod, "name"));
                     culprit
                 });
@@ -156,13 +183,21 @@ impl Applier {
     }
 
     /// The latest warning about an object.
-    async fn of_event(&self, namespace: &str, kind: &str, object: &Value) -> Option<Culprit> {
+    async fn of_event(
+        &self,
+        namespace: &str,
+        kind: &str,
+        object: &Value,
+        asked: &mut Vec<String>,
+    ) -> Option<Culprit> {
         let name = metadata_str(object, "name");
         let about = match metadata_str(object, "uid") {
             "" => format!("involvedObject.kind={kind},involvedObject.name={name}"),
             uid => format!("involvedObject.uid={uid}"),
         };
-        let params = ListParams::default().fields(&format!("{about},type=Warning"));
+        let about = format!("{about},type=Warning");
+        let params = ListParams::default().fields(&about);
+        asked.push(about);
         let events = self.find(&core("Event", "events"), namespace, &params).await.ok()?;
         let latest = events.iter().max_by_key(|event| when(event))?;
         let text = |field: &str| latest.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -201,7 +236,8 @@ fn replicas_fail(live: &Value) -> bool {
         .any(|condition| condition["type"] == "ReplicaFailure" && condition["status"] == "True")
 }
 
-pub(crate) fn core(kind: &str, plural: &str) -> ApiResource {
+/// A kind of the core group.
+pub fn core(kind: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: String::new(),
         version: "v1".to_owned(),

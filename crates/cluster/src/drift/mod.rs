@@ -81,11 +81,12 @@ impl Applier {
         live: &Value,
         rules: &[IgnoreRule],
     ) -> Result<Inspection, ApplyError> {
-        let (due, body) = self.due(target, desired, live, rules).await?;
-        if self.is_to_be_taken_over(live) {
-            let fields =
-                vec![FieldDrift::of(&Path::default().field("metadata").field("managedFields"))];
-            return Ok(Inspection::Changed(Drift { fields, body }));
+        let held = self.as_taken_over(live);
+        let (mut due, body) =
+            self.due(target, desired, held.as_ref().unwrap_or(live), rules).await?;
+        if held.is_some() {
+            // What else is in it was set by who had the object before: an upgrade looks after that.
+            due.retain(|difference| difference.kind != Kind::Surplus);
         }
         if due.iter().any(|difference| difference.kind != Kind::Doubtful) {
             return Ok(Inspection::Changed(Drift { fields: tell(&due, desired, live), body }));

@@ -76,8 +76,10 @@ impl ChartController {
         let facts = history.current_facts();
         let (rendered, draw) = self.first_rendered(work, &facts).await?;
         let drawn = rendered.drawn;
-        let applied = self.settle(work, &history, &facts, &rendered, draw).await?;
-        Ok((applied, drawn))
+        match self.settle(work, &history, &facts, &rendered, draw).await {
+            Err(Stop::Until(until)) => Err(Stop::Until(Box::new(until.defined_by(&rendered)))),
+            applied => Ok((applied?, drawn)),
+        }
     }
 
     /// Does what is due by what was rendered.
@@ -329,7 +331,7 @@ impl ChartController {
     pub(super) async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
         let history = self.history(work).await?;
         let newest = history.newest().map(|newest| newest.version);
-        let known = self.memory().get_mut(work.key).and_then(|known| known.revision());
+        let known = self.memory().get_mut(work.key).map(|known| known.told.version);
         if newest != known {
             return Ok(false);
         }

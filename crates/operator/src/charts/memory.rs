@@ -1,16 +1,17 @@
 //! What is remembered of each release, so that nothing has to be asked again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
-use catamaran_release::{Applied, AppliedObject, History, ObjectId};
+use catamaran_release::{Applied, AppliedObject, ObjectId};
 use kube::core::{DynamicObject, GroupVersionKind};
 use serde_json::{Map, Value};
 
+use super::report::Deployed;
 use super::seeds::Seed;
 use super::takeback::Refused;
 use crate::manager::dependents::Dependent;
@@ -21,10 +22,22 @@ use crate::manager::queue::Key;
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     releases: HashMap<Key, Remembered>,
+    /// Releases that wait, by resource.
+    waits: HashMap<Key, Waits>,
     /// Seeds of renderings: random values stay the same from one rendering to the next.
     seeds: HashMap<Key, Seed>,
     /// What was taken back, and is not tried again for a while.
     refused: HashMap<Key, Refused>,
+}
+
+/// A release that waits for something that a watch will tell.
+#[derive(Debug)]
+struct Waits {
+    uid: Option<String>,
+    generation: Option<i64>,
+    annotations: Option<BTreeMap<String, String>>,
+    /// When it is to be looked at again at the latest.
+    until: Instant,
 }
 
 /// A release as we left it.
@@ -32,8 +45,9 @@ pub(super) struct Memory {
 pub(super) struct Remembered {
     pub uid: Option<String>,
     pub generation: Option<i64>,
-    pub history: History,
-    pub notes: Arc<str>,
+    /// Namespace and name of the release.
+    pub release: (Box<str>, Box<str>),
+    pub told: Deployed,
     /// Which rotation of what was drawn was asked for.
     pub rotation: String,
     /// When a certificate is to be made anew.
@@ -41,7 +55,12 @@ pub(super) struct Remembered {
     /// The values, where they do not follow from the resource alone.
     pub mapped: Option<Arc<Map<String, Value>>>,
     pub objects: Vec<Left>,
+    /// When the status last told how its objects are.
+    progress: Option<Instant>,
 }
+
+/// How often the status follows the objects at most.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// An object as we left it.
 #[derive(Debug)]
@@ -91,6 +110,7 @@ impl Findings {
 impl Memory {
     pub fn forget(&mut self, key: &Key) {
         self.releases.remove(key);
+        self.waits.remove(key);
         self.seeds.remove(key);
         self.refused.remove(key);
     }
@@ -114,6 +134,31 @@ impl Memory {
     /// Its release is as it shall be.
     pub fn accept(&mut self, key: &Key) {
         self.refused.remove(key);
+    }
+
+    /// Remembers that a release waits, and for how long at most; or that it does not.
+    pub fn waits(&mut self, key: &Key, resource: &DynamicObject, at_most: Option<Duration>) {
+        let Some(at_most) = at_most else {
+            self.waits.remove(key);
+            return;
+        };
+        let waits = Waits {
+            uid: resource.metadata.uid.clone(),
+            generation: resource.metadata.generation,
+            annotations: resource.metadata.annotations.clone(),
+            until: Instant::now() + at_most,
+        };
+        self.waits.insert(key.clone(), waits);
+    }
+
+    /// How long a release still has to wait if nothing happens, the resource being as it was.
+    pub fn still_waits(&self, key: &Key, resource: &DynamicObject) -> Option<Duration> {
+        let meta = &resource.metadata;
+        let waits = self.waits.get(key).filter(|waits| {
+            (&waits.uid, waits.generation, &waits.annotations)
+                == (&meta.uid, meta.generation, &meta.annotations)
+        })?;
+        waits.until.checked_duration_since(Instant::now())
     }
 
     pub fn forget_release(&mut self, key: &Key) {
@@ -149,7 +194,7 @@ impl Memory {
         key: &Key,
         resource: &DynamicObject,
         (rotation, renew_at): (&str, Option<SystemTime>),
-        applied: &Applied,
+        (applied, told): (&Applied, Deployed),
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
     ) {
         let before = self.releases.remove(key);
@@ -160,12 +205,13 @@ impl Memory {
         let remembered = Remembered {
             uid: resource.metadata.uid.clone(),
             generation: resource.metadata.generation,
-            history: applied.history.clone(),
-            notes: applied.release.info.notes.as_str().into(),
+            release: (applied.history.namespace().into(), applied.history.name().into()),
+            told,
             rotation: rotation.to_owned(),
             renew_at,
             mapped: None,
             objects: left,
+            progress: Some(Instant::now()),
         };
         self.releases.insert(key.clone(), remembered);
     }
@@ -181,9 +227,16 @@ impl Remembered {
             && self.generation.is_some()
     }
 
-    /// The newest revision as we left it.
-    pub fn revision(&self) -> Option<u32> {
-        self.history.newest().map(|newest| newest.version)
+    /// Whether the status may follow the objects now; else how long it has to wait.
+    pub fn beat(&mut self, now: Instant) -> Result<(), Duration> {
+        let rest = self.progress.map(|last| (last + BEAT).saturating_duration_since(now));
+        match rest.filter(|rest| !rest.is_zero()) {
+            Some(rest) => Err(rest),
+            None => {
+                self.progress = Some(now);
+                Ok(())
+            }
+        }
     }
 
     /// Looks at the objects through the caches.

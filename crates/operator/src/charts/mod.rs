@@ -19,6 +19,8 @@ mod site;
 mod takeback;
 mod tell;
 mod uninstall;
+pub(crate) mod vigil;
+mod wait;
 mod wishes;
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -55,6 +57,7 @@ use memory::Memory;
 use records::Records;
 use tell::Teller;
 use tracing::Instrument;
+use vigil::Vigils;
 
 /// Carries one chart kind.
 pub(crate) struct ChartController {
@@ -65,8 +68,11 @@ pub(crate) struct ChartController {
     /// Reads what charts look up.
     reader: Applier,
     dependents: Option<Arc<Dependents>>,
+    /// Which objects are watched: those of all charts of the manager, so that kinds share one watch.
+    labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
     /// Whether the status shows manifests.
@@ -99,6 +105,7 @@ impl ChartController {
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
         let records = hub.dependents.records().clone();
+        records.begin(hub.dependents.feeds());
         let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         let setup = watch.setup.clone();
@@ -133,9 +140,11 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
+            labelled: hub.labelled.clone(),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
             status_manifest: hub.status_manifest,
@@ -166,6 +175,7 @@ impl Controller for ChartController {
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.vigils.end(key);
         self.references.forget(key);
         self.owed.forget(key);
         std::future::ready(()).boxed()

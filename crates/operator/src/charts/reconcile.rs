@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::conditions::reasons;
-use catamaran_cluster::culprit::{OFTEN, is_worth_asking};
-use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, Waiting, Why};
+use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -17,6 +17,7 @@ use super::report::{self, Stuck};
 use super::site::Site;
 use super::takeback::TakenBack;
 use super::tell::Teller;
+use super::wait::{NOT_SERVED, Until};
 use super::wishes::Wishes;
 use super::{ChartController, Cx, Error, finalizer, render};
 use crate::manager::controller::{Failure, Next, Request};
@@ -26,10 +27,8 @@ use crate::manager::queue::Key;
 use crate::manager::status::{Draft, Written};
 use crate::manager::writes::Writes;
 
-/// Which objects are watched: Helm labels those of all releases so.
-const OF_RELEASES: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
-const SOON: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_secs(1);
 /// How often a helm command that is at work is looked for where no watch tells of its end.
 const UNHEARD: Duration = Duration::from_secs(10);
 /// How often a release is applied again whose objects no watch tells of, while it is not ready; after
@@ -65,6 +64,8 @@ pub(super) enum Stop {
     Stuck { stuck: Stuck, message: String, transient: bool },
     /// Say in the status what is waited for, and look again after this time.
     Wait { reason: String, message: String, after: Duration },
+    /// The same until something happens to an object.
+    Until(Box<Until>),
     /// The operator's own code does not want it; the reason is that of the condition.
     Refused(&'static str, Error),
     /// It failed, and was taken back.
@@ -75,7 +76,10 @@ pub(super) enum Stop {
 
 impl ChartController {
     pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
-        let Request { key, object, api, writes } = request;
+        let Request { key, object, api, writes, periodic } = request;
+        if periodic && let Some(rest) = self.memory().still_waits(&key, &object) {
+            return Ok(Next::After(rest)); // whatever it waits for, a watch tells
+        }
         let own = Own { key: &key, api: &api, writes: &writes, tell: &self.tell };
         let mut resource = DynamicObject::clone(&object);
         let leaving = resource.metadata.deletion_timestamp.is_some();
@@ -113,6 +117,7 @@ impl ChartController {
                     Work { key, resource, owner, site, labels, wishes, config, draft, cx };
                 let outcome = self.converge(&mut work).await;
                 let outcome = self.take_in(&mut work, outcome).await;
+                let outcome = self.attend(&work, outcome).await;
                 (work.draft, outcome)
             }
             Err(stop) => (draft, Err(stop)),
@@ -131,8 +136,34 @@ impl ChartController {
         })
     }
 
+    /// Sees to it that what a release waits for is heard of, and that the period costs nothing meanwhile.
+    async fn attend(&self, work: &Work<'_>, outcome: Result<Next, Stop>) -> Result<Next, Stop> {
+        let outcome = match outcome {
+            Err(Stop::Until(until)) => Err(self.wait_for(work.key, *until).await),
+            outcome => outcome,
+        };
+        match &outcome {
+            Err(stop) => self.remember_wait(work.key, &work.resource, stop),
+            Ok(_) => self.memory().waits(work.key, &work.resource, None),
+        }
+        if matches!(outcome, Err(Stop::Stuck { .. } | Stop::TakenBack(_) | Stop::Refused(..))) {
+            self.vigils.end(work.key);
+        }
+        outcome
+    }
+
+    /// Remembers what is waited for.
+    pub(super) fn remember_wait(&self, key: &Key, resource: &DynamicObject, stop: &Stop) {
+        let at_most = match stop {
+            // Less is no waiting: something is asked for then.
+            Stop::Wait { after, .. } if *after > SOON => Some(*after),
+            _ => None,
+        };
+        self.memory().waits(key, resource, at_most);
+    }
+
     /// What the chart is rendered with.
-    async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
+    pub(super) async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
         let _values = self.tell.phase("values");
         let spec = render::values(cx)
             .map_err(|message| unusable(reasons::ERROR_GETTING_VALUES, message))?;
@@ -156,22 +187,38 @@ impl ChartController {
             let (applied, drawn) = self.drive(work).await?;
             report::log(applied.done, &applied.release);
             self.tell.done(&work.resource, applied.done, &applied.release);
-            let (release, notes) = (&applied.release, applied.release.info.notes.as_str());
-            let told = report::Deployed { history: &applied.history, release, notes };
-            report::deployed(&mut work.draft, &told, self.status_manifest);
+            let shown = self.status_manifest;
+            let told = report::Deployed::new(&applied.history, &applied.release, shown);
+            told.tell(&mut work.draft);
             let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
             self.remember(work, drawn, &applied);
             self.memory().accept(work.key);
             self.after(work.cx, work.key, applied.done, &applied.release).await?;
         }
         let mut findings = self.look(work.key);
-        self.name_culprit(&mut findings).await;
-        report::readiness(&mut work.draft, &findings.not_ready);
+        self.name_culprit(work.key, &mut findings).await;
+        self.tell_progress(work, &mut findings, done);
         if let Some(rest) = self.renewal(work.key) {
             findings.look_again(rest);
         }
         let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
         Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
+    }
+
+    /// Says how the objects are: at once after an action, and then once a second at most.
+    fn tell_progress(&self, work: &mut Work<'_>, findings: &mut Findings, later: bool) {
+        let mut told = work.draft.clone();
+        report::readiness(&mut told, &findings.not_ready);
+        let beat = match self.memory().get_mut(work.key) {
+            Some(known) if later && told.is_news() && !work.draft.is_news() => {
+                known.beat(Instant::now())
+            }
+            _ => Ok(()),
+        };
+        match beat {
+            Ok(()) => work.draft = told,
+            Err(rest) => findings.look_again(rest),
+        }
     }
 
     /// Remembers an action that went to its end.
@@ -182,8 +229,10 @@ impl ChartController {
         applied: &Applied,
     ) {
         let cache = |gvk: &GroupVersionKind| self.cache(gvk);
+        let shown = self.status_manifest;
+        let told = report::Deployed::new(&applied.history, &applied.release, shown);
         let mut memory = self.memory();
-        memory.remember(work.key, &work.resource, drawn, applied, cache);
+        memory.remember(work.key, &work.resource, drawn, (applied, told), cache);
         if let Some(known) = memory.get_mut(work.key) {
             known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
         }
@@ -196,17 +245,15 @@ impl ChartController {
             known.is_about(&work.resource, &work.wishes.rotation)
                 && known.mapped.as_ref().is_none_or(|mapped| *mapped == work.config)
         })?;
-        let history = &remembered.history;
-        if self.records.is_stale(history.namespace(), history.name()) {
+        let (namespace, name) = &remembered.release;
+        if self.records.is_stale(namespace, name) {
             return None;
         }
         let findings = remembered.look(Instant::now());
         if findings.blind {
             return None; // what no watch tells is found out by applying it all once more
         }
-        let (history, notes) = (&remembered.history, &*remembered.notes);
-        let told = report::Deployed { history, release: history.deployed()?, notes };
-        report::deployed(&mut work.draft, &told, self.status_manifest);
+        remembered.told.tell(&mut work.draft);
         Some(findings.drifted)
     }
 
@@ -232,40 +279,18 @@ impl ChartController {
             controller: Some(true),
             block_owner_deletion: Some(true),
         };
-        Owner { reference, namespace: resource.namespace() }
+        let chart = Some(chart_label(&self.chart.metadata().name));
+        Owner { reference, namespace: resource.namespace(), chart }
     }
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     pub(super) fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, OF_RELEASES, None))
-    }
-
-    /// The watch on the object wakes the resource; where there is none, it is looked at again soon.
-    pub(super) fn wait_for(&self, waiting: &Waiting) -> Stop {
-        let at_most = waiting.at_most.unwrap_or(SOON).max(SOON);
-        let after = match waiting.why {
-            Why::Pause => at_most,
-            Why::End if waiting.object.namespace.is_some() => {
-                let watched = self.cache(&waiting.gvk).is_some_and(|cache| cache.is_synced());
-                // The watch tells of its end; that its pod cannot start, only looking does.
-                let asked = is_worth_asking(&waiting.gvk.group, &waiting.gvk.kind);
-                match (watched, asked) {
-                    (false, _) => SOON,
-                    (true, true) => at_most.min(OFTEN),
-                    (true, false) => at_most,
-                }
-            }
-            // It may carry no label of ours; and definitions have none.
-            Why::Gone | Why::End => SOON,
-        };
-        let Waiting { role, object, message, .. } = waiting;
-        let message = format!("{role} {} {}: {message}", object.kind, object.name);
-        Stop::Wait { reason: waiting.reason.clone(), message, after }
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, &self.labelled, None))
     }
 
     pub(super) fn release_failed(&self, history: &History, error: ReleaseError) -> Stop {
         match error {
-            ReleaseError::Waiting(waiting) => self.wait_for(&waiting),
+            ReleaseError::Waiting(waiting) => Stop::Until(Box::new(Until::told(*waiting))),
             ReleaseError::Busy { retry_after, .. } => Stop::Wait {
                 reason: "OperationInProgress".to_owned(),
                 message: error.to_string(),
@@ -295,6 +320,10 @@ pub(super) async fn conclude(
     let follows = match outcome {
         Ok(next) => Ok(next),
         Err(Stop::Raced | Stop::Refused(_, Error::Conflict)) => return Err(Failure::Conflict),
+        Err(Stop::Until(until)) => {
+            report::waiting(&mut draft, &until.reason, &until.message);
+            Ok(Next::After(SOON))
+        }
         Err(Stop::Wait { reason, message, after }) => {
             report::waiting(&mut draft, &reason, &message);
             Ok(Next::After(after))
@@ -347,18 +376,20 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
     let message = error.to_string();
     match error {
         ReleaseError::Raced { .. } => Stop::Raced,
-        ReleaseError::Terminating { .. } => {
-            Stop::Wait { reason: "Terminating".to_owned(), message, after: SOON }
+        ReleaseError::Terminating { object, .. } => {
+            Stop::Until(Box::new(Until::of("Terminating", message, object)))
         }
-        ReleaseError::NotServedYet { .. } => {
-            Stop::Wait { reason: "KindNotServedYet".to_owned(), message, after: SOON }
+        ReleaseError::NotServedYet { object } => {
+            Stop::Until(Box::new(Until::of(NOT_SERVED, message, object)))
         }
         error => {
             let install = history.deployed().is_none();
             let reason = if install { reasons::INSTALL_ERROR } else { reasons::UPGRADE_ERROR };
             let hopeless = matches!(
                 error,
-                ReleaseError::Unsupported { .. }
+                // What the API server cannot take it will not take a second later.
+                ReleaseError::Request(ApplyError { kind: FailureKind::Invalid, .. })
+                    | ReleaseError::Unsupported { .. }
                     | ReleaseError::InvalidName { .. }
                     | ReleaseError::OtherChart { .. }
                     | ReleaseError::Manifest(_)

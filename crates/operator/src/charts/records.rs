@@ -26,6 +26,8 @@ type Id = (String, String);
 #[derive(Clone)]
 pub(crate) struct Records {
     releases: Arc<Mutex<HashMap<Id, Release>>>,
+    /// How many records of each release are there.
+    counts: Arc<Mutex<HashMap<Id, u32>>>,
     queue: Arc<Queue>,
     cache: Arc<OnceLock<Arc<Cache<Record>>>>,
 }
@@ -38,6 +40,8 @@ struct Release {
     known: HashMap<u32, u64>,
     /// Whether somebody else has written since we read.
     stale: bool,
+    /// Whether the watch alone was believed once that there is no record.
+    assumed: bool,
 }
 
 /// What is kept of a record.
@@ -64,10 +68,15 @@ fn number(version: Option<&str>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
+/// Which release a record is of.
+fn id_of(key: &ObjectKey, record: &Record) -> Id {
+    (key.namespace.clone().unwrap_or_default(), record.release.to_string())
+}
+
 impl Records {
     /// Nothing is watched until somebody asks.
     pub fn new(queue: Arc<Queue>) -> Self {
-        Self { releases: Arc::default(), queue, cache: Arc::default() }
+        Self { releases: Arc::default(), counts: Arc::default(), queue, cache: Arc::default() }
     }
 
     /// Wakes a resource from now on when somebody else writes a record of its release.
@@ -78,6 +87,11 @@ impl Records {
             release.keys.push(key.clone());
         }
         drop(releases);
+        self.begin(feeds);
+    }
+
+    /// Begins to watch, unless that has been done.
+    pub fn begin(&self, feeds: &Feeds) {
         self.cache.get_or_init(|| self.start(feeds));
     }
 
@@ -92,10 +106,41 @@ impl Records {
             subject,
             |object| Record::of(&object),
             move |change| match change {
-                Change::Seen { key, now, .. } => records.heard(&key, &now, false),
-                Change::Gone { key, last } => records.heard(&key, &last, true),
+                Change::Seen { key, before, now, .. } => {
+                    if before.is_none() {
+                        records.count(id_of(&key, &now), 1);
+                    }
+                    records.heard(&key, &now, false);
+                }
+                Change::Gone { key, last } => {
+                    records.count(id_of(&key, &last), -1);
+                    records.heard(&key, &last, true);
+                }
             },
         )
+    }
+
+    fn count(&self, id: Id, more: i32) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(id.clone()).or_default();
+        *count = count.saturating_add_signed(more);
+        if *count == 0 {
+            counts.remove(&id);
+        }
+    }
+
+    /// Whether the watch shows that a release has no record, so that nobody has to ask. Believed once:
+    /// if the record is there all the same, which creating it shows, it is read.
+    pub fn shows_none(&self, namespace: &str, name: &str) -> bool {
+        let at = ObjectKey { namespace: Some(namespace.to_owned()), name: String::new() };
+        let is_seen = self.cache.get().is_some_and(|cache| cache.listed_at(&at).is_some());
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = is_seen && !counts.contains_key(&(namespace.to_owned(), name.to_owned()));
+        drop(counts);
+        let believed = |release: &mut Release| {
+            !std::mem::replace(&mut release.assumed, true) && release.known.is_empty()
+        };
+        none && self.with(namespace, name, believed).unwrap_or_default()
     }
 
     /// Whether records are watched, so that nobody has to ask for them.
@@ -140,7 +185,7 @@ impl Records {
     }
 
     fn heard(&self, key: &ObjectKey, record: &Record, gone: bool) {
-        let id = (key.namespace.clone().unwrap_or_default(), record.release.to_string());
+        let id = id_of(key, record);
         let (revision, version) = (record.revision, record.version);
         if !self.is_news(&id, revision, version, gone) {
             return;

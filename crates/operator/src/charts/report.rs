@@ -36,57 +36,74 @@ impl Stuck {
     }
 }
 
-/// What is deployed.
-pub(super) struct Deployed<'a> {
-    pub history: &'a History,
-    pub release: &'a Release,
+/// What the status says of a revision that is deployed. It is remembered of every release, and so as
+/// small as can be.
+#[derive(Clone, Debug)]
+pub(super) struct Deployed {
+    /// The revision.
+    pub version: u32,
     /// What its NOTES.txt says.
-    pub notes: &'a str,
+    message: Box<str>,
+    /// `deployedRelease` and `history` as JSON.
+    fields: Box<str>,
 }
 
-/// The newest revision is deployed; its manifest is shown only if that is asked for.
-pub(super) fn deployed(draft: &mut Draft, told: &Deployed<'_>, manifest: bool) {
-    let Deployed { release, notes, .. } = told;
-    let (reason, fallback) = if release.version == 1 {
-        (reasons::INSTALL_SUCCESSFUL, "release was successfully installed")
-    } else {
-        (reasons::UPGRADE_SUCCESSFUL, "release was successfully upgraded")
-    };
-    let message = if notes.trim().is_empty() { fallback } else { notes };
-    draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", "the chart is loaded"));
-    draft.condition(Condition::new(types::DEPLOYED, true, reason, cut(message)));
-    fine(draft, types::RELEASE_FAILED, reason);
-    fine(draft, types::IRRECONCILABLE, reason);
-    show(draft, told, manifest);
-}
+impl Deployed {
+    /// The newest revision is deployed; its manifest is shown only if that is asked for.
+    pub fn new(history: &History, release: &Release, manifest: bool) -> Self {
+        // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
+        let mut shown = json!({ "name": release.name, "version": release.version });
+        if history.is_hidden_from_helm() {
+            shown["record"] = HIDDEN.into();
+        }
+        if manifest {
+            shown["manifest"] = release.manifest.as_str().into();
+        }
+        let past: Value = history.releases().rev().map(|release| entry(release)).collect();
+        let notes = release.info.notes.as_str();
+        let fallback = match release.version {
+            1 => "release was successfully installed",
+            _ => "release was successfully upgraded",
+        };
+        let message = if notes.trim().is_empty() { fallback.to_owned() } else { cut(notes) };
+        Self {
+            version: release.version,
+            message: message.into(),
+            fields: json!([shown, past]).to_string().into(),
+        }
+    }
 
-/// What is deployed, besides the conditions.
-fn show(draft: &mut Draft, told: &Deployed<'_>, manifest: bool) {
-    let Deployed { history, release, .. } = told;
-    // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
-    let mut shown = json!({ "name": release.name, "version": release.version });
-    if history.is_hidden_from_helm() {
-        shown["record"] = HIDDEN.into();
+    /// Says so in the status.
+    pub fn tell(&self, draft: &mut Draft) {
+        let reason = match self.version {
+            1 => reasons::INSTALL_SUCCESSFUL,
+            _ => reasons::UPGRADE_SUCCESSFUL,
+        };
+        let loaded = "the chart is loaded";
+        draft.condition(Condition::new(types::INITIALIZED, true, "Initialized", loaded));
+        draft.condition(Condition::new(types::DEPLOYED, true, reason, &*self.message));
+        fine(draft, types::RELEASE_FAILED, reason);
+        fine(draft, types::IRRECONCILABLE, reason);
+        self.show(draft);
     }
-    if manifest {
-        shown["manifest"] = release.manifest.as_str().into();
-    }
-    draft.set("deployedRelease", shown);
-    draft.set("history", history.releases().rev().map(|release| entry(release)).collect());
-}
 
-/// The deployed revision was brought back after a failure: what is said of it stays.
-pub(super) fn brought_back(draft: &mut Draft, told: &Deployed<'_>, manifest: bool) {
-    if draft.find(types::DEPLOYED).is_none_or(|found| found.status != ConditionStatus::True) {
-        let message = "release was successfully rolled back";
-        draft.condition(Condition::new(
-            types::DEPLOYED,
-            true,
-            reasons::UPGRADE_SUCCESSFUL,
-            message,
-        ));
+    /// The revision was brought back after a failure: what is said of that stays.
+    pub fn brought_back(&self, draft: &mut Draft) {
+        if draft.find(types::DEPLOYED).is_none_or(|found| found.status != ConditionStatus::True) {
+            let message = "release was successfully rolled back";
+            let reason = reasons::UPGRADE_SUCCESSFUL;
+            draft.condition(Condition::new(types::DEPLOYED, true, reason, message));
+        }
+        self.show(draft);
     }
-    show(draft, told, manifest);
+
+    /// What is deployed, besides the conditions.
+    fn show(&self, draft: &mut Draft) {
+        if let Ok((shown, past)) = serde_json::from_str(&self.fields) {
+            draft.set("deployedRelease", shown);
+            draft.set("history", past);
+        }
+    }
 }
 
 /// The failed install was uninstalled.

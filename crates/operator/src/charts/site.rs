@@ -99,7 +99,8 @@ impl ChartController {
         Site::of(&self.gvk, resource, &self.home, elsewhere.is_some() && namespace.is_some())
     }
 
-    /// The release of a resource: one LIST, and a second one where the first shows somebody else's.
+    /// The release of a resource: one LIST, and a second one where the first shows somebody else's;
+    /// none where the watch shows that there is no record yet.
     pub(super) async fn find(
         &self,
         driver: &Driver,
@@ -111,7 +112,13 @@ impl ChartController {
         for name in site.candidates() {
             self.records.follow(&self.feeds, key, &site.namespace, name);
             self.records.reading(&site.namespace, name);
-            let history = driver.history(&site.namespace, name).await?;
+            // Records that lie elsewhere are not under the release's namespace.
+            let none = self.storage.is_none() && self.records.shows_none(&site.namespace, name);
+            let history = if none {
+                History::empty(&site.namespace, name, jiff::Timestamp::now())
+            } else {
+                driver.history(&site.namespace, name).await?
+            };
             self.records.read(&history);
             if site.owns(&history, chart) {
                 return Ok(history);

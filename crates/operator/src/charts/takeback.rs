@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Applied, Done, Error as ReleaseError, History, ObjectId, Status};
+use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, ObjectId, Status};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use super::{Action, ChartController};
 use crate::manager::controller::Next;
 
 /// How long what failed once is not tried again; twice as long with every further time.
-const FIRST_REST: Duration = Duration::from_secs(10);
+const FIRST_REST: Duration = Duration::from_secs(5);
 /// The longest of these times.
 const LONGEST_REST: Duration = Duration::from_mins(5);
 
@@ -37,6 +37,8 @@ pub(super) struct Refused {
     config: Arc<Map<String, Value>>,
     stuck: Stuck,
     message: String,
+    /// Whether nothing was installed before it failed.
+    is_bare: bool,
     /// How often in a row.
     pub times: u32,
     /// When it is tried again; not known before it is taken back.
@@ -65,9 +67,11 @@ impl ChartController {
         error: ReleaseError,
         work: &Work<'_>,
     ) -> Stop {
+        // Then no object was ever sent, and a farewell would be to nothing.
+        let is_bare = matches!(&error, ReleaseError::Hook { event: Event::PreInstall, .. });
         let stop = self.release_failed(history, error);
-        let Stop::Stuck { stuck, message, .. } = &stop else { return stop };
-        let (stuck, message) = (stuck.clone(), message.clone());
+        let Stop::Stuck { stuck, message, transient } = &stop else { return stop };
+        let (stuck, message, transient) = (stuck.clone(), message.clone(), *transient);
         self.after_failure(work.cx, &message).await;
         if !self.setup.failure_rollbacks {
             return stop;
@@ -78,7 +82,7 @@ impl ChartController {
         if now.newest().is_none_or(|newest| newest.info.status != Status::Failed) {
             return stop;
         }
-        self.note(work, stuck, message);
+        self.note(work, stuck, message, is_bare, transient);
         self.undo(work, &now).await
     }
 
@@ -95,16 +99,22 @@ impl ChartController {
             // By another process. Why it failed stands in the record before.
             let failed = history.releases().rev().find(|old| old.info.status == Status::Failed);
             let message = failed.map_or("it was being taken back", |old| &old.info.description);
-            self.note(work, stuck(history), message.to_owned());
+            self.note(work, stuck(history), message.to_owned(), false, true);
         }
         Err(self.undo(work, history).await)
     }
 
-    fn note(&self, work: &Work<'_>, stuck: Stuck, message: String) {
+    /// Remembers what is taken back, and why: whether no object of it was ever sent, and whether another
+    /// attempt may go better.
+    fn note(&self, work: &Work<'_>, stuck: Stuck, message: String, is_bare: bool, transient: bool) {
         let mut memory = self.memory();
         let before = memory.refused(work.key);
         let before = before.filter(|old| old.is_of(&work.resource, &work.wishes, &work.config));
-        let times = before.map_or(0, |old| old.times).saturating_add(1);
+        let times = match before {
+            // What cannot be as it is asked for rests as long as can be.
+            _ if !transient => u32::from(u8::MAX),
+            before => before.map_or(0, |old| old.times).saturating_add(1),
+        };
         let refused = Refused {
             uid: work.resource.metadata.uid.clone(),
             generation: work.resource.metadata.generation,
@@ -112,6 +122,7 @@ impl ChartController {
             config: work.config.clone(),
             stuck,
             message,
+            is_bare,
             times,
             until: None,
         };
@@ -163,7 +174,8 @@ impl ChartController {
             self.before_known(work.cx, Action::Uninstall, history, newest).await?;
         }
         let _apply = self.tell.phase("apply");
-        let ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
+        let mut ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
+        ways.no_hooks |= self.memory().refused(work.key).is_some_and(|refused| refused.is_bare);
         let driver = self.driver.clone().ways(ways);
         let gone = driver.uninstall_from(history.clone(), Some(&work.owner)).await;
         match gone {
@@ -205,8 +217,8 @@ impl ChartController {
             let (history, release) = (&applied.history, &applied.release);
             report::log(Done::RolledBack, release);
             self.tell.done(&work.resource, Done::RolledBack, release);
-            let told = report::Deployed { history, release, notes: &release.info.notes };
-            report::brought_back(&mut work.draft, &told, self.status_manifest);
+            let told = report::Deployed::new(history, release, self.status_manifest);
+            told.brought_back(&mut work.draft);
             let rotation = work.wishes.rotation.clone();
             self.remember(work, (&rotation, None), applied);
             self.after(work.cx, work.key, Done::RolledBack, release).await
@@ -231,7 +243,7 @@ impl ChartController {
     pub(super) fn rests(&self, work: &Work<'_>) -> Option<Duration> {
         let mut memory = self.memory();
         if let Some(known) = memory.get_mut(work.key)
-            && self.records.is_stale(known.history.namespace(), known.history.name())
+            && self.records.is_stale(&known.release.0, &known.release.1)
         {
             return None;
         }

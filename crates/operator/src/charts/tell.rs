@@ -33,11 +33,11 @@ impl Teller {
     /// Something was done to the release.
     pub fn done(&self, resource: &DynamicObject, done: Done, release: &Release) {
         let (reason, action, word) = match done {
-            Done::Installed => (reasons::INSTALL_SUCCESSFUL, "Install", "installed"),
             Done::Upgraded => (reasons::UPGRADE_SUCCESSFUL, "Upgrade", "upgraded"),
             Done::RolledBack => ("RollbackSuccessful", "Rollback", "rolled back"),
             Done::Repaired => ("DriftRepaired", "Repair", "repaired: objects had been changed"),
-            Done::Unchanged => return,
+            // That it was installed, the status tells: a thousand resources make a thousand writes less.
+            Done::Installed | Done::Unchanged => return,
         };
         let chart = release.chart_name();
         let note = format!(

@@ -1,13 +1,16 @@
 //! The end of a resource: its release goes first, then the finalizer.
 
+use std::sync::Arc;
+
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Driver, Error as ReleaseError, Wait};
+use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Wait};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 
 use super::reconcile::{Own, Stop, conclude};
 use super::report::{self, Stuck};
 use super::site::Site;
+use super::wait::Until;
 use super::wishes::Wishes;
 use super::{Action, ChartController, Cx, finalizer};
 use crate::manager::controller::{Failure, Next};
@@ -46,7 +49,8 @@ impl ChartController {
                     tracing::info!("Waiting until all resources are deleted");
                     report::uninstalled(&mut draft, report::UNTIL_GONE);
                 }
-                let stop = self.wait_for(&waiting);
+                let stop = self.wait_for(own.key, Until::told(*waiting)).await;
+                self.remember_wait(own.key, resource, &stop);
                 conclude(own, resource, draft, Err(stop)).await
             }
             Ok(Found::Refused(stop)) => {
@@ -115,6 +119,33 @@ impl ChartController {
         Ok(Next::Rest)
     }
 
+    /// The records of the release are gone, perhaps with its namespace: what they told of is found once
+    /// more by rendering. What cannot be rendered holds nobody up.
+    async fn sweep(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        cx: &Cx<'_>,
+        history: &History,
+    ) -> Result<(), ReleaseError> {
+        let Ok(values) = self.values(cx).await else { return Ok(()) };
+        let (config, facts) = (Arc::new(values), history.current_facts());
+        let rotation = Wishes::of(cx).rotation;
+        let rendered = match self.render(&config, &facts, self.draw(key, &rotation)).await {
+            Ok(rendered) => rendered,
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
+                return Ok(());
+            }
+        };
+        let owner = self.owner(cx);
+        let desired = Desired::new(self.chart.chart(), &config, &rendered, &facts);
+        for object in driver.sweep(&desired.owned_by(&owner), &owner).await? {
+            tracing::info!(%object, "Deleted what the release left behind");
+        }
+        Ok(())
+    }
+
     /// Uninstalls the release if it is the resource's and nobody asked for its objects to stay; one that merely has the name of
     /// this resource is not ours to remove.
     async fn remove_release(
@@ -134,7 +165,9 @@ impl ChartController {
         if finalizer::orphans(resource) || driver.is_orphaned(&history, &owner).await? {
             return Ok(Found::Orphaned);
         }
-        if history.is_leaving() {
+        if history.newest().is_none() {
+            self.sweep(driver, key, cx, &history).await?;
+        } else if history.is_leaving() {
             cx.begin(Action::Uninstall);
         } else if let Some(newest) = history.newest()
             && let Err(stop) = self.before_known(cx, Action::Uninstall, &history, newest).await

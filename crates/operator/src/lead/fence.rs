@@ -25,11 +25,6 @@ impl Moment {
         Self(Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), nanos))
     }
 
-    /// A moment that never comes.
-    pub fn never() -> Self {
-        Self(Duration::MAX)
-    }
-
     /// The time since then.
     pub fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)

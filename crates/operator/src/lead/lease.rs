@@ -1,4 +1,4 @@
-//! The Lease object: read, taken, renewed, released.
+//! A lease: read, taken, renewed, released.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -7,10 +7,11 @@ use futures::TryStreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{PostParams, WatchEvent, WatchParams};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
+use kube::api::{WatchEvent, WatchParams};
 
 use super::Seat;
+use super::lock::Lock;
 
 /// How long one watch lasts at most, in seconds, if nothing happens.
 const WATCH: u32 = 290;
@@ -33,7 +34,7 @@ enum Seen {
 /// What we know of the lease.
 #[derive(Clone)]
 pub(super) struct Record {
-    api: Api<Lease>,
+    lock: Lock,
     seat: Seat,
     duration: Duration,
     /// The lease as we last saw it, and when it had last changed by our own clock.
@@ -41,8 +42,27 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub fn new(api: Api<Lease>, seat: Seat, duration: Duration) -> Self {
-        Self { api, seat, duration, seen: None }
+    pub fn new(lock: Lock, seat: Seat, duration: Duration) -> Self {
+        Self { lock, seat, duration, seen: None }
+    }
+
+    /// Whether nobody else holds it, or nobody can be asked.
+    ///
+    /// # Errors
+    /// What the API server answers, besides that the right is missing.
+    pub async fn is_free(&mut self) -> Result<bool, kube::Error> {
+        match self.lock.get(&self.seat.name).await {
+            Ok(Some(lease)) => self.see(lease),
+            Ok(None) => return Ok(true),
+            Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(true),
+            Err(error) => return Err(error),
+        }
+        Ok(self.may_take())
+    }
+
+    /// What it takes to hold it.
+    pub fn right(&self) -> &'static str {
+        self.lock.right()
     }
 
     pub fn identity(&self) -> &str {
@@ -63,21 +83,24 @@ impl Record {
     /// # Errors
     /// What the API server answers, besides that somebody else was quicker.
     pub async fn take(&mut self) -> Result<bool, kube::Error> {
-        let Some(lease) = self.api.get_opt(&self.seat.name).await? else {
+        let Some(lease) = self.lock.get(&self.seat.name).await? else {
             let lease = self.claim(None);
-            return self.written(self.api.create(&PostParams::default(), &lease).await);
+            return self.written(self.lock.create(&lease).await);
         };
         self.see(lease);
-        let Some((lease, changed)) = &self.seen else { return Ok(false) };
-        let free = match holder(lease) {
+        let Some((lease, _)) = self.seen.as_ref().filter(|_| self.may_take()) else {
+            return Ok(false);
+        };
+        let claim = self.claim(Some(lease));
+        self.written(self.lock.replace(&self.seat.name, &claim).await)
+    }
+
+    /// Whether it is ours, nobody's, or has run out.
+    fn may_take(&self) -> bool {
+        self.seen.as_ref().is_none_or(|(lease, changed)| match holder(lease) {
             None => true,
             Some(holder) => holder == self.seat.identity || changed.elapsed() >= good_for(lease),
-        };
-        if !free {
-            return Ok(false);
-        }
-        let claim = self.claim(Some(lease));
-        self.written(self.api.replace(&self.seat.name, &PostParams::default(), &claim).await)
+        })
     }
 
     /// Watches the lease until it is let go, or has run out without being renewed. After a watch that
@@ -95,7 +118,7 @@ impl Record {
 
     /// Follows the lease as long as others hold it; ends with the watch.
     async fn watch(&mut self) -> Result<Seen, kube::Error> {
-        let api = self.api.clone();
+        let Lock::Lease(api) = self.lock.clone() else { return Ok(Seen::Nothing) };
         let name = format!("metadata.name={}", self.seat.name);
         let only = WatchParams::default().fields(&name).timeout(WATCH);
         let version = self.seen.as_ref().and_then(|(lease, _)| lease.resource_version());
@@ -135,7 +158,7 @@ impl Record {
     /// # Errors
     /// What the API server answers, besides that it is somebody else's.
     pub async fn release(&mut self) -> Result<(), kube::Error> {
-        let Some(mut lease) = self.api.get_opt(&self.seat.name).await? else { return Ok(()) };
+        let Some(mut lease) = self.lock.get(&self.seat.name).await? else { return Ok(()) };
         if holder(&lease) != Some(self.identity()) {
             return Ok(());
         }
@@ -144,7 +167,7 @@ impl Record {
         // As client-go does: whoever does not look at the holder sees a lease that has run out.
         spec.lease_duration_seconds = Some(1);
         spec.renew_time = Some(MicroTime(Timestamp::now()));
-        let released = self.api.replace(&self.seat.name, &PostParams::default(), &lease).await;
+        let released = self.lock.replace(&self.seat.name, &lease).await;
         self.written(released).map(drop)
     }
 

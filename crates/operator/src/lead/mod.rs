@@ -8,17 +8,19 @@
 
 mod fence;
 mod lease;
+mod lock;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::{Api, Client};
+use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 pub(crate) use fence::{Fence, Moment};
 use lease::{Record, Waited};
+use lock::Lock;
 
 /// How long a lease is good without being renewed.
 const LEASE: Duration = Duration::from_secs(15);
@@ -50,44 +52,28 @@ pub(crate) struct Leadership {
 impl Leadership {
     /// Waits until nobody else leads, then opens the fence. Errors are logged and tried again.
     ///
-    /// `None` where the right to the lease is missing for as long as a lease is good: projects of old
-    /// Helm operators allow ConfigMaps alone. Then there is nothing to hold, and the fence stays open;
-    /// that there is one replica is up to its Deployment.
-    pub async fn acquire(
-        client: Client,
-        seat: Seat,
-        fence: &Fence,
-        metrics: Arc<Metrics>,
-    ) -> Option<Self> {
+    /// Where the right to the Lease is missing for as long as a lease is good, a ConfigMap of its name
+    /// does, as projects of old Helm operators allow it. Where that is missing, too, nobody leads: two
+    /// replicas must not both work. Whoever takes the Lease looks first whether somebody holds the
+    /// ConfigMap: an old operator, or one of us from before the right was there.
+    pub async fn acquire(client: Client, seat: Seat, fence: &Fence, metrics: Arc<Metrics>) -> Self {
         metrics.leads(&seat.name, false);
-        let api = Api::namespaced(client, &seat.namespace);
-        let namespace = seat.namespace.clone();
-        let mut record = Record::new(api, seat, LEASE);
+        let mut candidate = Candidate::new(&client, &seat);
         let mut told = None;
         let mut watches = true;
-        let mut refused = None;
         let renewed = loop {
             let begun = Moment::now();
-            match record.take().await {
+            match candidate.take().await {
                 Ok(true) => break begun,
                 Ok(false) => {
-                    let holder = record.holder().map(str::to_owned);
+                    let holder = candidate.holder();
                     if holder != told {
                         tracing::info!(leader = holder, "standing by");
                         told = holder;
                     }
                 }
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
-                    if refused.get_or_insert(begun).elapsed() >= LEASE {
-                        let right = "get, create and update leases.coordination.k8s.io";
-                        tracing::warn!(
-                            right,
-                            namespace,
-                            "no right to the lease: working without one, see that there is one replica"
-                        );
-                        fence.extend(Moment::never());
-                        return None;
-                    }
+                    candidate.refused(begun);
                     tokio::time::sleep(RETRY).await;
                     continue;
                 }
@@ -97,19 +83,20 @@ impl Leadership {
                     continue;
                 }
             }
-            if !watches {
+            if !watches || !candidate.is_held_by_lease() {
                 tokio::time::sleep(RETRY).await;
-            } else if let Waited::Forbidden = record.until_free(RETRY).await {
+            } else if let Waited::Forbidden = candidate.record.until_free(RETRY).await {
                 tracing::info!("no right to watch the lease: asking for it every {RETRY:?}");
                 watches = false;
             }
         };
+        let record = candidate.record;
         fence.extend(renewed + RENEW_WITHIN);
         tracing::info!(identity = record.identity(), "leading");
         metrics.leads(record.name(), true);
         let lost = CancellationToken::new();
         let renewing = renew(record.clone(), renewed, fence.clone(), lost.clone());
-        Some(Self { record, lost, renewing: tokio::spawn(renewing), metrics })
+        Self { record, lost, renewing: tokio::spawn(renewing), metrics }
     }
 
     /// Returns when leadership is lost.
@@ -129,6 +116,64 @@ impl Leadership {
         {
             tracing::warn!(%error, "cannot release the lease; it runs out by itself");
         }
+    }
+}
+
+/// Who stands for election: by a Lease, or by a ConfigMap where the right to Leases is missing.
+struct Candidate {
+    /// What is tried now.
+    record: Record,
+    other: Record,
+    is_lease: bool,
+    namespace: String,
+    /// Since when the right is missing.
+    since: Option<Moment>,
+    told: bool,
+}
+
+impl Candidate {
+    fn new(client: &Client, seat: &Seat) -> Self {
+        let locks = [Lock::lease, Lock::config_map].map(|of| of(client.clone(), &seat.namespace));
+        let [record, other] = locks.map(|lock| Record::new(lock, seat.clone(), LEASE));
+        let namespace = seat.namespace.clone();
+        Self { record, other, is_lease: true, namespace, since: None, told: false }
+    }
+
+    async fn take(&mut self) -> Result<bool, kube::Error> {
+        if self.is_lease && !self.other.is_free().await? {
+            return Ok(false);
+        }
+        self.record.take().await
+    }
+
+    fn holder(&self) -> Option<String> {
+        self.record.holder().or(self.other.holder()).map(str::to_owned)
+    }
+
+    /// Whether a watch tells when it is free.
+    fn is_held_by_lease(&self) -> bool {
+        self.is_lease && self.record.holder().is_some()
+    }
+
+    /// The right is missing: after a while, in which it may still come, the other lock is tried, and so
+    /// in turns.
+    fn refused(&mut self, now: Moment) {
+        if self.since.get_or_insert(now).elapsed() < LEASE {
+            return;
+        }
+        let (right, namespace) = (self.record.right(), self.namespace.as_str());
+        if self.is_lease && !self.told {
+            tracing::warn!(right, namespace, "no right to the lease: trying a ConfigMap");
+        } else if !self.told {
+            self.told = true;
+            tracing::error!(
+                right,
+                namespace,
+                "no right to a lease, nor to a ConfigMap in its place: nobody leads; grant it, or run one replica with --leader-elect=false"
+            );
+        }
+        std::mem::swap(&mut self.record, &mut self.other);
+        self.is_lease = !self.is_lease;
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub api: Api<DynamicObject>,
     /// Told of every write to the resource.
     pub writes: Arc<Writes>,
+    /// Whether nothing calls for it but that time has passed.
+    pub periodic: bool,
 }
 
 /// What follows a reconcile that went well.

@@ -61,6 +61,7 @@ impl Definitions {
                 resource: ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions"),
                 namespace: None,
                 selector: None,
+                fields: None,
                 content: Content::Metadata,
             };
             let store: Arc<Store<()>> = Arc::default();
@@ -76,7 +77,7 @@ impl Definitions {
                 }
             };
             let followed = watch::follow(client, target, store, |_| (), hear, complain());
-            stop.run_until_cancelled(followed).await;
+            stop.run_until_cancelled(Box::pin(followed)).await;
         });
     }
 

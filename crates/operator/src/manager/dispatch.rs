@@ -29,6 +29,8 @@ use crate::watches::describe;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// Why a resource is looked at though nothing happened.
+const PERIOD: &str = "reconcile period";
 /// The pause while a cache has not seen our own last write.
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
@@ -143,15 +145,13 @@ impl Dispatch {
             why = item.reasons,
         );
         let begun = Instant::now();
-        let outcome =
-            self.supervise(kind, &item.key, object.clone()).instrument(span.clone()).await;
+        let outcome = self.supervise(kind, item, object.clone()).instrument(span.clone()).await;
         let took = begun.elapsed();
         for histogram in [&kind.metrics.time, &kind.metrics.worked] {
             histogram.observe(took.as_secs_f64());
         }
         match &outcome {
-            Ok(_) => kind.pace.took(took),
-            Err(Failure::Conflict) => {}
+            Ok(_) | Err(Failure::Conflict) => {}
             Err(failure) => tell(kind, &object, failure),
         }
         span.in_scope(|| self.schedule(kind, &item.key, outcome, took));
@@ -161,30 +161,22 @@ impl Dispatch {
     async fn supervise(
         &self,
         kind: &Kind,
-        key: &Key,
+        item: &Item,
         object: Arc<DynamicObject>,
     ) -> Result<Next, Failure> {
+        let key = &item.key;
         let pulse = Pulse::new();
-        let task = pulse.of(self.reconcile(kind, key, object).boxed()).in_current_span();
+        let task = pulse.of(self.reconcile(kind, item, object).boxed()).in_current_span();
         let mut task = AbortOnDropHandle::new(tokio::spawn(task));
-        let deadline = Instant::now() + self.deadline;
-        let mut lent = false;
-        loop {
-            let patience = kind.pace.patience();
-            tokio::select! {
-                ended = &mut task => return ended.unwrap_or_else(|error| panicked(kind, &error)),
-                () = tokio::time::sleep_until(deadline) => break,
-                () = tokio::time::sleep(patience.saturating_sub(pulse.rests())), if !lent => {
-                    if pulse.rests() >= patience {
-                        // If too many hang already, this one keeps its place.
-                        lent = true;
-                        if self.queue.lend(key) {
-                            kind.pace.hung();
-                            tracing::debug!(?patience, "nothing happens: others go on meanwhile");
-                        }
-                    }
+        tokio::select! {
+            ended = &mut task => {
+                if let Ok(Ok(_)) = &ended {
+                    kind.pace.rested(pulse.longest_rest());
                 }
+                return ended.unwrap_or_else(|error| panicked(kind, &error));
             }
+            () = tokio::time::sleep(self.deadline) => {}
+            () = self.lend_while_it_rests(kind, key, &pulse) => {}
         }
         kind.metrics.timeouts.inc();
         task.abort();
@@ -194,14 +186,37 @@ impl Dispatch {
         Err(Failure::Transient(format!("no end after {:?}", self.deadline)))
     }
 
+    /// Lends a reconcile's place to others whenever it rests for longer than is usual, and takes it back
+    /// when it gets on; never returns.
+    async fn lend_while_it_rests(&self, kind: &Kind, key: &Key, pulse: &Pulse) {
+        loop {
+            let patience = kind.pace.patience();
+            let rests = pulse.rests();
+            if rests < patience {
+                tokio::time::sleep(patience.saturating_sub(rests)).await;
+            } else if self.queue.lend(key) {
+                kind.pace.hung();
+                tracing::debug!(resource = %key.object, ?patience, "nothing happens: others go on meanwhile");
+                while pulse.rests() >= patience {
+                    pulse.moves().await;
+                }
+                self.queue.reclaim(key);
+            } else {
+                // Too many hang already: this one keeps its place for now.
+                tokio::time::sleep(patience).await;
+            }
+        }
+    }
+
     fn reconcile(
         &self,
         kind: &Kind,
-        key: &Key,
+        item: &Item,
         object: Arc<DynamicObject>,
     ) -> impl Future<Output = Result<Next, Failure>> + Send + use<> {
         let (mapper, client, gvk) = (self.mapper.clone(), self.client.clone(), kind.gvk.clone());
-        let (controller, writes, key) = (kind.controller.clone(), self.writes.clone(), key.clone());
+        let (controller, writes) = (kind.controller.clone(), self.writes.clone());
+        let (key, periodic) = (item.key.clone(), item.reasons == PERIOD);
         async move {
             let mapping =
                 mapper.resolve(&gvk).await.map_err(|e| Failure::Transient(e.to_string()))?;
@@ -209,7 +224,7 @@ impl Dispatch {
                 Some(namespace) => Api::namespaced_with(client, namespace, &mapping.resource),
                 None => Api::all_with(client, &mapping.resource),
             };
-            controller.reconcile(Request { key, object, api, writes }).await
+            controller.reconcile(Request { key, object, api, writes, periodic }).await
         }
     }
 
@@ -220,13 +235,15 @@ impl Dispatch {
                 tracing::debug!(?took, again_in = ?delay, "reconciled");
                 metrics.requeue_after.inc();
                 self.succeeded(key);
-                let delay = kind.period.map_or(delay, |period| period.min(delay));
-                self.queue.add_after(key.clone(), delay, "asked to look again");
+                match kind.period.map(jittered).filter(|period| *period < delay) {
+                    Some(period) => self.queue.add_after(key.clone(), period, PERIOD),
+                    None => self.queue.add_after(key.clone(), delay, "asked to look again"),
+                }
             }
             Ok(Next::Period(period)) => {
                 self.succeeded(key);
                 if !period.is_zero() {
-                    self.queue.add_after(key.clone(), period, "reconcile period");
+                    self.queue.add_after(key.clone(), jittered(period), PERIOD);
                 }
             }
             Ok(Next::Rest) => {
@@ -246,7 +263,10 @@ impl Dispatch {
                 metrics.errors.inc();
                 metrics.terminal.inc();
                 self.succeeded(key);
-                self.again_after_period(kind, key);
+                // Only a change of the resource mends it, as far as anybody knows.
+                if let Some(period) = kind.period {
+                    self.queue.add_after(key.clone(), period.max(LONGEST_PAUSE), PERIOD);
+                }
             }
             Err(Failure::Transient(message)) => {
                 let pause = self.failed(key);
@@ -261,7 +281,7 @@ impl Dispatch {
 
     fn again_after_period(&self, kind: &Kind, key: &Key) {
         if let Some(period) = kind.period {
-            self.queue.add_after(key.clone(), period, "reconcile period");
+            self.queue.add_after(key.clone(), jittered(period), PERIOD);
         }
     }
 
@@ -276,6 +296,12 @@ impl Dispatch {
         *count = count.saturating_add(1);
         pause
     }
+}
+
+/// A period, a tenth shorter or longer: resources that came together do not stay together.
+fn jittered(period: Duration) -> Duration {
+    let part = u32::try_from(crate::client::fresh() % 201).unwrap_or_default();
+    (period / 1000).saturating_mul(900 + part)
 }
 
 fn tell(kind: &Kind, resource: &DynamicObject, failure: &Failure) {

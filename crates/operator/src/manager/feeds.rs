@@ -175,6 +175,7 @@ impl Feeds {
                     resource: mapping.resource.clone(),
                     namespace,
                     selector: subject.selector.clone(),
+                    fields: None,
                     content: subject.content,
                 };
                 let trouble = move |trouble: &Trouble| {

@@ -28,6 +28,7 @@ use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 
+use crate::charts::vigil::Vigils;
 use crate::charts::{ChartController, ChartKind};
 use crate::client;
 use crate::lead::{Fence, Seat};
@@ -74,6 +75,10 @@ pub(crate) struct Hub {
     pub client: Client,
     pub mapper: Mapper,
     pub dependents: Arc<Dependents>,
+    /// The label selector of the objects of all chart kinds.
+    pub labelled: Arc<str>,
+    /// Watches that last while a chart kind waits.
+    pub vigils: Vigils,
     /// How much a rendering may use.
     pub render_limits: Budget,
     /// Where events are handed in.
@@ -87,7 +92,7 @@ pub(crate) struct Hub {
     pub clock: Clock,
 }
 
-type Make = Box<dyn FnOnce(&Hub) -> Arc<dyn Controller> + Send>;
+type Make = Box<dyn FnOnce(&Hub, &KindMetrics) -> Arc<dyn Controller> + Send>;
 
 struct Registered {
     name: &'static str,
@@ -148,7 +153,9 @@ impl Manager {
     /// there it runs with defaults.
     #[must_use]
     pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
-        let make: Make = Box::new(move |hub| Arc::new(NativeController::new(reconciler, hub)));
+        let make: Make = Box::new(move |hub, metrics| {
+            Arc::new(NativeController::new(reconciler, hub, metrics.clone()))
+        });
         self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
         self
     }
@@ -313,7 +320,7 @@ impl Hub {
             Hull::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;
-                Some((native.swap_remove(at).make)(self))
+                Some((native.swap_remove(at).make)(self, metrics))
             }
         }
     }

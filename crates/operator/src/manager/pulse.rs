@@ -1,23 +1,25 @@
-//! Whether a reconcile gets on: when it was last polled, and how long its kind takes usually.
+//! Whether a reconcile gets on: when it was last polled, and how long those of its kind rest usually.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// No reconcile is said to hang sooner: any answer may take this long once.
-const LEAST: Duration = Duration::from_millis(250);
 /// Nothing that is not polled for this long is just slow.
 const MOST: Duration = Duration::from_secs(5);
 /// What holds before any reconcile has gone well; half of it after each that hung, and so on.
 const UNKNOWN: Duration = Duration::from_secs(2);
-/// How many times longer than its kind takes a reconcile may rest.
-const TIMES: u32 = 4;
+/// How many times longer than is usual for its kind a reconcile may rest. Where each takes another
+/// time up to some limit, this is about the limit.
+const TIMES: u32 = 2;
+/// How many reconciles make up what is usual.
+const LATELY: u32 = 8;
 
 /// When a future was last polled.
 #[derive(Debug)]
@@ -25,13 +27,17 @@ pub(super) struct Pulse {
     begun: Instant,
     /// Milliseconds after `begun`.
     last: AtomicU64,
+    /// The longest time between two polls, in milliseconds.
+    longest: AtomicU64,
     polling: AtomicBool,
+    moves: Notify,
 }
 
 impl Pulse {
     pub fn new() -> Arc<Self> {
-        let (last, polling) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { begun: Instant::now(), last, polling })
+        let (last, longest) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (polling, moves) = (AtomicBool::new(false), Notify::new());
+        Arc::new(Self { begun: Instant::now(), last, longest, polling, moves })
     }
 
     /// The future, with its pulse taken.
@@ -47,6 +53,20 @@ impl Pulse {
         let last = Duration::from_millis(self.last.load(Ordering::Acquire));
         self.begun.elapsed().saturating_sub(last)
     }
+
+    /// The longest that it has rested.
+    pub fn longest_rest(&self) -> Duration {
+        Duration::from_millis(self.longest.load(Ordering::Acquire))
+    }
+
+    /// Returns when something wakes it, or has lately.
+    pub async fn moves(&self) {
+        self.moves.notified().await;
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 /// See [`Pulse::of`].
@@ -59,47 +79,63 @@ impl<T> Future for Watched<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        self.pulse.polling.store(true, Ordering::Release);
+        let pulse = self.pulse.clone();
+        pulse.polling.store(true, Ordering::Release);
+        let rested = pulse.now().saturating_sub(pulse.last.load(Ordering::Acquire));
+        pulse.longest.fetch_max(rested, Ordering::AcqRel);
+        pulse.moves.notify_one();
         let polled = self.future.as_mut().poll(cx);
-        let now = u64::try_from(self.pulse.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.pulse.last.store(now, Ordering::Release);
-        self.pulse.polling.store(false, Ordering::Release);
+        pulse.last.store(pulse.now(), Ordering::Release);
+        pulse.polling.store(false, Ordering::Release);
         polled
     }
 }
 
-/// How long the reconciles of a kind take: the longest of late, slowly forgotten.
-#[derive(Debug, Default)]
-pub(super) struct Pace(Mutex<Known>);
+/// How long the reconciles of a kind rest between two steps at most: the average of late.
+#[derive(Debug)]
+pub(super) struct Pace {
+    least: Duration,
+    known: Mutex<Known>,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    longest: Option<Duration>,
+    usual: Option<Duration>,
     /// How many hung.
     hung: u32,
 }
 
 impl Pace {
-    /// A reconcile that went well took this long.
-    pub fn took(&self, time: Duration) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.longest = Some(known.longest.map_or(time, |longest| (longest / 20 * 19).max(time)));
+    /// Nothing is known; no reconcile is said to hang before it has rested for `least`.
+    pub fn new(least: Duration) -> Self {
+        Self { least, known: Mutex::default() }
+    }
+
+    /// A reconcile that went well rested for this long at most.
+    pub fn rested(&self, rest: Duration) {
+        let mut known = self.lock();
+        let blend = |usual: Duration| (usual * (LATELY - 1) + rest) / LATELY;
+        known.usual = Some(known.usual.map_or(rest, blend));
     }
 
     /// A reconcile was taken to hang.
     pub fn hung(&self) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         known.hung = known.hung.saturating_add(1);
     }
 
     /// How long a reconcile may rest before it is taken to hang.
     pub fn patience(&self) -> Duration {
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = match known.longest {
-            Some(longest) => longest.saturating_mul(TIMES),
-            None => UNKNOWN / (1 << known.hung.min(3)),
+        let known = *self.lock();
+        let patience = match known.usual {
+            Some(usual) => usual.saturating_mul(TIMES),
+            None => UNKNOWN / (1 << known.hung.min(6)),
         };
-        patience.clamp(LEAST, MOST)
+        patience.clamp(self.least, MOST)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,18 +162,39 @@ mod tests {
         assert!(pulse.rests() <= Duration::from_millis(100), "{:?}", pulse.rests());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn who_is_woken_is_heard_and_its_longest_rest_is_known() {
+        let pulse = Pulse::new();
+        let steps = async {
+            for rest in [10, 700, 30] {
+                tokio::time::sleep(Duration::from_millis(rest)).await;
+            }
+        };
+        let works = tokio::spawn(pulse.of(steps.boxed()));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        pulse.moves().await;
+        assert_eq!(pulse.rests(), Duration::from_millis(290), "the first step was heard of later");
+        pulse.moves().await;
+        assert_eq!(pulse.rests(), Duration::ZERO);
+        works.await.unwrap();
+        let rest = pulse.longest_rest().as_millis();
+        assert!((700..=702).contains(&rest), "{rest}");
+    }
+
     #[test]
-    fn patience_follows_what_the_kind_takes() {
-        let pace = Pace::default();
+    fn patience_follows_what_is_usual_for_the_kind() {
+        let least = Duration::from_millis(20);
+        let pace = Pace::new(least);
         assert_eq!(pace.patience(), Duration::from_secs(2));
         pace.hung();
         assert_eq!(pace.patience(), Duration::from_secs(1));
-        pace.took(Duration::from_millis(10));
-        assert_eq!(pace.patience(), LEAST);
-        pace.took(Duration::from_millis(500));
-        pace.took(Duration::from_millis(1));
-        assert_eq!(pace.patience(), Duration::from_millis(1900));
-        pace.took(Duration::from_mins(1));
+        pace.rested(Duration::from_millis(2));
+        assert_eq!(pace.patience(), least);
+        pace.rested(Duration::from_millis(802));
+        assert_eq!(pace.patience(), Duration::from_millis(204));
+        pace.rested(Duration::from_millis(2));
+        assert_eq!(pace.patience(), Duration::from_millis(179));
+        pace.rested(Duration::from_mins(1));
         assert_eq!(pace.patience(), MOST);
     }
 }

@@ -1,11 +1,13 @@
 //! A manager at work: from the first watch to the last write.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
+use catamaran_release::{CHART_LABEL, chart_label};
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,9 +22,11 @@ use super::queue::{Bound, Key, KindId, Queue, Urgency};
 use super::resource::Resource;
 use super::signals::Signals;
 use super::{Hub, Manager, ManagerError, Registered};
+use crate::charts::vigil::Vigils;
 use crate::client::Connections;
 use crate::lead::{Fence, Leadership, Seat};
 use crate::metrics::Metrics;
+use crate::options::Options;
 use crate::watches::{Hull, Watch, describe};
 
 /// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
@@ -35,8 +39,14 @@ const POLITENESS: Duration = Duration::from_millis(400);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How many reconciles of a native kind may hang without holding up the others: each costs memory alone.
 const HANGING: usize = 1000;
+/// How many of a chart kind are worked on at once at least, if no flag says otherwise.
+const CHARTS: usize = 8;
 /// The same of a chart kind, for each that may work: they hang only where the API server does.
 const HANGING_CHARTS: usize = 4;
+/// A native reconcile that rests for less is never taken to hang: so long may an answer take once.
+const LEAST_REST: Duration = Duration::from_millis(20);
+/// The same of chart kinds, which also rest while a chart is rendered.
+const LEAST_REST_OF_CHARTS: Duration = Duration::from_millis(250);
 
 /// A manager at work.
 pub(super) struct Running {
@@ -58,8 +68,7 @@ impl Running {
         metrics: Arc<Metrics>,
     ) -> Self {
         let Manager { operator, options, reconcilers, clock, .. } = manager;
-        let bounds: Vec<Bound> =
-            watches.iter().map(|watch| bound(watch, options.concurrency())).collect();
+        let bounds: Vec<Bound> = watches.iter().map(|watch| bound(watch, &options)).collect();
         let queue = Arc::new(Queue::new(&bounds, options.limits.total(options.concurrency())));
         let client = connections.work.clone();
         let mapper = Mapper::new(client.clone());
@@ -86,6 +95,8 @@ impl Running {
             client: client.clone(),
             mapper: mapper.clone(),
             dependents,
+            labelled: labelled(&watches).into(),
+            vigils: Vigils::new(feeds.clone(), queue.clone()),
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
             suppress_override_values: options.suppress_override_values,
@@ -120,7 +131,7 @@ impl Running {
             Some(seat) => {
                 let client = connections.plain.clone();
                 tokio::select! {
-                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => leadership,
+                    leadership = Leadership::acquire(client, seat, &self.fence, self.metrics.clone()) => Some(leadership),
                     () = signals.next() => {
                         self.stop_feeds().await;
                         return Ok(());
@@ -205,8 +216,23 @@ impl Running {
     }
 }
 
+/// What selects the objects of all chart kinds: the label that operator-sdk's Helm operator writes, too.
+fn labelled(watches: &[Watch]) -> String {
+    let charts = watches.iter().filter_map(|watch| match &watch.hull {
+        Hull::Chart(chart) => Some(chart_label(&chart.metadata().name)),
+        Hull::Reconciler(_) => None,
+    });
+    let charts: BTreeSet<String> = charts.collect();
+    format!("{CHART_LABEL} in ({})", charts.into_iter().collect::<Vec<_>>().join(","))
+}
+
 /// How many resources of a kind may be worked on at once.
-fn bound(watch: &Watch, default: usize) -> Bound {
+fn bound(watch: &Watch, options: &Options) -> Bound {
+    let default = match (&watch.hull, options.max_concurrent_reconciles) {
+        // Mostly they wait for the API server: a core carries several.
+        (Hull::Chart(_), None) => options.concurrency().max(CHARTS),
+        _ => options.concurrency(),
+    };
     let running = watch.max_concurrent_reconciles.unwrap_or(default).max(1);
     let lent = match &watch.hull {
         Hull::Chart(_) => running.saturating_mul(HANGING_CHARTS),
@@ -243,7 +269,7 @@ fn kinds(
             controller,
             metrics,
             name,
-            pace: Pace::default(),
+            pace: Pace::new(if is_native { LEAST_REST } else { LEAST_REST_OF_CHARTS }),
             events: is_native.then(|| hub.events.clone()),
         });
     }

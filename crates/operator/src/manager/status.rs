@@ -73,6 +73,11 @@ impl Draft {
         };
     }
 
+    /// Whether it says something else than the resource does.
+    pub fn is_news(&self) -> bool {
+        self.patch().is_some()
+    }
+
     /// The merge patch from what the resource says to what it shall say; `None` if they are equal.
     fn patch(&self) -> Option<Value> {
         let mut after = self.fields.clone();

@@ -29,6 +29,7 @@ use crate::manager::events::Recorder;
 use crate::manager::feeds::Cache;
 use crate::manager::queue::{Key, Urgency};
 use crate::manager::status::Written;
+use crate::metrics::KindMetrics;
 
 /// Carries one [`Reconciler`].
 pub(crate) struct NativeController<R> {
@@ -39,6 +40,7 @@ pub(crate) struct NativeController<R> {
     /// Set once they have been filled.
     filled: OnceCell<()>,
     period: Option<Duration>,
+    metrics: KindMetrics,
 }
 
 /// How long the first reconcile waits for the caches: without them it would take what it does not see
@@ -287,7 +289,7 @@ impl Shared {
 
 impl<R: Reconciler> NativeController<R> {
     /// Starts the watches that the reconciler declares.
-    pub fn new(reconciler: R, hub: &Hub) -> Self {
+    pub fn new(reconciler: R, hub: &Hub, metrics: KindMetrics) -> Self {
         let mut watches = Watches::default();
         reconciler.watches(&mut watches);
         let (_, queue, kinds) = hub.dependents.parts();
@@ -302,11 +304,11 @@ impl<R: Reconciler> NativeController<R> {
                 caches.extend(places.map(|place| shared.owned_in(gvk, place)));
             }
         }
-        Self { reconciler, shared, caches, filled: OnceCell::new(), period }
+        Self { reconciler, shared, caches, filled: OnceCell::new(), period, metrics }
     }
 
     async fn run(&self, request: Request) -> Result<Next, Failure> {
-        let Request { key, object, api, writes } = request;
+        let Request { key, object, api, writes, periodic } = request;
         let is_leaving = object.metadata.deletion_timestamp.is_some();
         if is_leaving && !finalizer::is_set(&object, &finalizer::name(&R::Object::group(&()))) {
             return Ok(Next::Rest); // what it owns is collected with it
@@ -315,7 +317,7 @@ impl<R: Reconciler> NativeController<R> {
         let decoded = match decode::<R::Object>(&object) {
             Ok(decoded) => decoded,
             Err(message) => {
-                return self.refuse(&Request { key, object, api, writes }, message).await;
+                return self.refuse(&Request { key, object, api, writes, periodic }, message).await;
             }
         };
         let epoch = self.shared.epochs.fetch_add(1, Ordering::Relaxed);
@@ -330,7 +332,11 @@ impl<R: Reconciler> NativeController<R> {
             (Err(error), Ok(left)) => (Err(error), left),
         };
         let Left { draft, live, again, requeue } = left;
-        match draft.write(&api, &live).await {
+        let written = {
+            let _status = self.metrics.phase("status");
+            draft.write(&api, &live).await
+        };
+        match written {
             Ok(Written::Conflict) => return Err(Failure::Conflict),
             Ok(Written::Changed(written)) => writes.note(&key, &written),
             Ok(Written::Unchanged | Written::Gone) => {}
@@ -367,6 +373,7 @@ impl<R: Reconciler> NativeController<R> {
         if self.has_cleanup(cx) {
             cx.finalize().await?;
         }
+        let _reconcile = self.metrics.phase("reconcile");
         Ok(Outcome::Acted(self.reconciler.reconcile(cx).await?))
     }
 
@@ -375,6 +382,7 @@ impl<R: Reconciler> NativeController<R> {
     async fn leave(&self, cx: &Cx<'_, R::Object>) -> Result<Outcome, Error> {
         let mut progress = Progress::Ready;
         if self.has_cleanup(cx) {
+            let _cleanup = self.metrics.phase("cleanup");
             progress = self.reconciler.cleanup(cx).await?;
         }
         if progress == Progress::Ready {

@@ -167,7 +167,9 @@ impl References {
 
     /// Watches a kind wherever the operator watches at all.
     pub fn require(&self, gvk: &GroupVersionKind) {
-        self.watch(gvk, None);
+        for namespace in self.feeds.namespaces.iter() {
+            self.watch(gvk, namespace.as_ref());
+        }
     }
 
     /// An object by its type, see [`Cx::reference`].

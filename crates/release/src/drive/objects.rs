@@ -27,6 +27,18 @@ pub(super) enum Sent {
     Known(String),
 }
 
+/// What becomes of fields that were once set by updates, see [`Applier::formerly`].
+///
+/// [`Applier::formerly`]: catamaran_cluster::apply::Applier::formerly
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Former {
+    /// They are taken over: what is not wanted any more goes.
+    TakenOver,
+    /// They stay as they are. Nothing else is wanted than what set them, and whoever takes a whole
+    /// fleet over writes no object more than once.
+    Left,
+}
+
 impl Driver {
     /// Sends an object if it is not known to be as it shall be.
     pub(super) async fn send(
@@ -72,9 +84,9 @@ impl Driver {
             Some(live) => {
                 not_terminating(&live, &object.id)?;
                 let ours = self.applier.without_others(target, body, &live, &self.ignored).await?;
-                self.apply_object(target, object, &ours).await?
+                self.apply_object(target, object, &ours, Former::TakenOver).await?
             }
-            None => self.apply_object(target, object, body).await?,
+            None => self.apply_object(target, object, body, Former::TakenOver).await?,
         };
         Ok(AppliedObject::new(object, live, Found::Unseen))
     }
@@ -85,8 +97,13 @@ impl Driver {
         target: &Target,
         object: &PlannedObject,
         body: &Value,
+        former: Former,
     ) -> Result<Value, ApplyError> {
-        let refused = match self.applier.apply(target, body).await {
+        let applied = match former {
+            Former::TakenOver => self.applier.apply(target, body).await,
+            Former::Left => self.applier.reapply(target, body).await,
+        };
+        let refused = match applied {
             Err(error) if error.kind == FailureKind::Invalid => error,
             done => return done,
         };
@@ -108,7 +125,7 @@ impl Driver {
             Some(live) if is_left_alone(&live) => {
                 return Ok(AppliedObject::new(object, live, Found::Same));
             }
-            Some(live) => return self.converge(target, object, live).await,
+            Some(live) => return self.converge(target, object, live, Former::Left).await,
             None => {}
         }
         let live = self.applier.apply(target, &object.body).await?;
@@ -120,12 +137,18 @@ impl Driver {
         target: &Target,
         object: &PlannedObject,
         live: Value,
+        former: Former,
     ) -> Result<AppliedObject, Error> {
         not_terminating(&live, &object.id)?;
         match self.applier.inspect(target, &object.body, &live, &self.ignored).await? {
+            Inspection::Same
+                if former == Former::TakenOver && self.applier.is_to_be_taken_over(&live) =>
+            {
+                self.change(target, object).await
+            }
             Inspection::Same => Ok(AppliedObject::new(object, live, Found::Same)),
             Inspection::Changed(drift) => {
-                let live = self.apply_object(target, object, &drift.body).await?;
+                let live = self.apply_object(target, object, &drift.body, former).await?;
                 Ok(AppliedObject::new(object, live, Found::Changed(drift.fields)))
             }
         }
@@ -150,7 +173,7 @@ impl Driver {
             return Err(Error::Request(ApplyError { kind: FailureKind::Conflict, ..refused }));
         };
         check_own(&live, &object.id, release)?;
-        self.converge(target, object, live).await
+        self.converge(target, object, live, Former::TakenOver).await
     }
 
     /// Where an object goes; asked for again if its CRD was part of the same manifest.

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use super::{Cascade, Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
-use crate::objects::{ObjectId, Owner, is_kept, ownership_problems, parse_manifest, policy};
+use crate::objects::{
+    ObjectId, Owner, claimed_owner, is_kept, ownership_problems, parse_manifest, policy,
+};
 use crate::plan::hooks::{Event, at, give_up};
-use crate::plan::{History, OURS, Removal, all_objects, removals, resolve, target};
+use crate::plan::{Desired, History, OURS, Removal, all_objects, removals, resolve, target};
 use crate::record::Status;
 use catamaran_cluster::apply::{Deletion, Target, metadata, metadata_str};
 
@@ -30,6 +32,34 @@ impl Driver {
             }
         }
         Ok((removed, kept))
+    }
+
+    /// Deletes what a release left behind whose records are gone, as those are with their namespace: of
+    /// what it would have now, those objects that say they are the release's and the owner's. What the
+    /// owner owns by reference is left to the garbage collector. Returns what was deleted.
+    ///
+    /// # Errors
+    ///
+    /// As those of any request.
+    pub async fn sweep(
+        &self,
+        desired: &Desired<'_>,
+        owner: &Owner,
+    ) -> Result<Vec<ObjectId>, Error> {
+        let mut swept = Vec::new();
+        for object in self.objects(desired).await?.into_iter().rev() {
+            let collected = metadata(&object.body).contains_key("ownerReferences");
+            let Some(target) = object.target.filter(|_| !collected) else { continue };
+            let Some(live) = self.applier.get(&target).await? else { continue };
+            let is_its = ownership_problems(&live, desired.id()).is_none()
+                && claimed_owner(&live).is_some_and(|claimed| owner.is(&claimed));
+            if is_its && policy(&live).is_none() {
+                let uid = metadata_str(&live, "uid");
+                self.applier.delete(&target, uid, Cascade::Background.into()).await?;
+                swept.push(object.id);
+            }
+        }
+        Ok(swept)
     }
 
     async fn remove_one(

@@ -9,5 +9,5 @@ pub(crate) use applicable::{change_of_strategy, is_built_in, make_applicable};
 pub use identity::{ObjectId, PlannedObject, RawObject, parse_manifest};
 pub(crate) use identity::{id_of, normalised};
 pub(crate) use merge::{changed, merged, patched};
+pub use ownership::{CHART_LABEL, Owner, chart_label, decorate, is_kept, ownership_problems};
 pub(crate) use ownership::{Claimed, claimed_owner, decorate_hook, policy, release_of};
-pub use ownership::{Owner, decorate, is_kept, ownership_problems};

@@ -13,6 +13,12 @@ const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 const PRIMARY_RESOURCE: &str = "operator-sdk/primary-resource";
 const PRIMARY_RESOURCE_TYPE: &str = "operator-sdk/primary-resource-type";
 
+/// On every live object of an operator's releases, hooks included: their chart's name, as operator-sdk's
+/// Helm operator writes it. Watches are filtered by it.
+pub const CHART_LABEL: &str = "helm.sdk.operatorframework.io/chart";
+/// The longest value of a label, in bytes.
+const LONGEST_LABEL: usize = 63;
+
 /// The resource that a release belongs to.
 ///
 /// Objects in its own namespace get it as their controller, so that they are found, and collected,
@@ -25,9 +31,29 @@ pub struct Owner {
     pub reference: OwnerReference,
     /// Its namespace; `None` for a cluster-scoped one, which may own objects anywhere.
     pub namespace: Option<String>,
+    /// The value of [`CHART_LABEL`] on its objects, see [`chart_label`]; without it they have none.
+    pub chart: Option<String>,
+}
+
+/// A chart's name as a label: what no label may hold is replaced, what is too long is cut off.
+pub fn chart_label(name: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let text: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    let cut = text.get(..LONGEST_LABEL).unwrap_or(&text);
+    cut.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
 impl Owner {
+    /// Whether it is what a live object names as its owner.
+    pub(crate) fn is(&self, claimed: &Claimed) -> bool {
+        let Self { reference, namespace, .. } = self;
+        claimed.group == self.group()
+            && claimed.kind == reference.kind
+            && claimed.name == reference.name
+            && claimed.namespace == namespace.as_deref().unwrap_or_default()
+            && claimed.uid.as_ref().is_none_or(|uid| *uid == reference.uid)
+    }
+
     fn group(&self) -> &str {
         self.reference.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
@@ -42,6 +68,9 @@ pub fn decorate(body: &mut Value, id: &ObjectId, release: (&str, &str), owner: O
     }
     if let Some(labels) = map_at(metadata, "labels") {
         labels.insert(MANAGED_BY.to_owned(), "Helm".into());
+        if let Some(chart) = owner.and_then(|owner| owner.chart.as_deref()) {
+            labels.insert(CHART_LABEL.to_owned(), chart.into());
+        }
     }
     let reaches = |owner: &&Owner| owner.namespace.is_none() || owner.namespace == id.namespace;
     let reachable = owner.filter(|owner| !kept && reaches(owner));
@@ -70,11 +99,13 @@ pub(crate) fn decorate_hook(
     run: (&str, &str),
 ) {
     decorate(body, id, release, None);
-    let Some(annotations) =
-        map_in(body, "metadata").and_then(|metadata| map_at(metadata, "annotations"))
-    else {
-        return;
-    };
+    let Some(metadata) = map_in(body, "metadata") else { return };
+    if let Some(chart) = owner.and_then(|owner| owner.chart.as_deref())
+        && let Some(labels) = map_at(metadata, "labels")
+    {
+        labels.insert(CHART_LABEL.to_owned(), chart.into());
+    }
+    let Some(annotations) = map_at(metadata, "annotations") else { return };
     annotations.insert(run.0.to_owned(), run.1.into());
     if let Some(owner) = owner {
         name_owner(annotations, owner);
@@ -139,6 +170,7 @@ pub(crate) struct Claimed {
     pub namespace: String,
     pub name: String,
     uid: Option<String>,
+    chart: Option<String>,
 }
 
 impl Claimed {
@@ -168,7 +200,8 @@ impl Claimed {
         let (kind, name) = (self.kind, self.name);
         let reference =
             OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() };
-        Owner { reference, namespace: Some(namespace).filter(|name| !name.is_empty()) }
+        let namespace = Some(namespace).filter(|name| !name.is_empty());
+        Owner { reference, namespace, chart: self.chart }
     }
 }
 
@@ -181,6 +214,7 @@ pub(crate) fn claimed_owner(live: &Value) -> Option<Claimed> {
         .flatten()
         .find(|reference| reference.get("controller") == Some(&Value::Bool(true)));
     let text = |object: &Value, key: &str| Some(object.get(key)?.as_str()?.to_owned());
+    let chart = metadata.get("labels").and_then(|labels| text(labels, CHART_LABEL));
     if let Some(reference) = controller {
         let api_version = text(reference, "apiVersion")?;
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
@@ -191,6 +225,7 @@ pub(crate) fn claimed_owner(live: &Value) -> Option<Claimed> {
             namespace: metadata_str(live, "namespace").to_owned(),
             name: text(reference, "name")?,
             uid: Some(text(reference, "uid")?),
+            chart,
         });
     }
     let annotations = metadata.get("annotations")?;
@@ -199,7 +234,7 @@ pub(crate) fn claimed_owner(live: &Value) -> Option<Claimed> {
     let (namespace, name) = named.split_once('/')?;
     let (kind, group) = typed.split_once('.')?;
     let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
-    Some(Claimed { group, version: None, kind, namespace, name, uid: None })
+    Some(Claimed { group, version: None, kind, namespace, name, uid: None, chart })
 }
 
 /// The release that an object says it is of: `namespace/name`.
@@ -238,7 +273,7 @@ mod tests {
             uid: "uid-1".into(),
             ..OwnerReference::default()
         };
-        Owner { reference, namespace: Some("ns".to_owned()) }
+        Owner { reference, namespace: Some("ns".to_owned()), chart: Some("demo".to_owned()) }
     }
 
     fn decorated(mut object: Value, namespace: Option<&str>) -> Value {
@@ -256,13 +291,24 @@ mod tests {
     fn an_object_beside_its_owner_refers_to_it() {
         let object = decorated(json!({"metadata": {"name": "a", "labels": null}}), Some("ns"));
         assert_eq!(object["metadata"]["namespace"], "ns");
-        assert_eq!(object["metadata"]["labels"], json!({"app.kubernetes.io/managed-by": "Helm"}));
+        let labels = json!({"app.kubernetes.io/managed-by": "Helm", CHART_LABEL: "demo"});
+        assert_eq!(object["metadata"]["labels"], labels);
         let annotations =
             json!({"meta.helm.sh/release-name": "rel", "meta.helm.sh/release-namespace": "ns"});
         assert_eq!(object["metadata"]["annotations"], annotations);
         assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "uid-1");
         assert_eq!(object["metadata"]["ownerReferences"][0]["controller"], true);
         assert_eq!(ownership_problems(&object, RELEASE), None);
+    }
+
+    #[test]
+    fn a_charts_name_becomes_a_label_whatever_it_is() {
+        let long = format!("{}-{}", "a".repeat(62), "b".repeat(9));
+        for (name, label) in
+            [("demo", "demo"), ("a b+c", "a_b_c"), ("_x.", "x"), (&*long, &*"a".repeat(62))]
+        {
+            assert_eq!(chart_label(name), label);
+        }
     }
 
     #[test]

@@ -89,6 +89,10 @@ fn reconciles(wish: Wish) -> Doer {
     Act::Reconcile(Box::new(wish)).into()
 }
 
+fn or_back(wish: Wish) -> Doer {
+    Act::OrBack(Box::new(wish)).into()
+}
+
 fn by_hand(act: Act, ways: Ways) -> Doer {
     Doer { ways, ..act.into() }
 }
@@ -113,6 +117,35 @@ fn with_definition() -> Wish {
     let data = definition.to_string().into_bytes().into();
     wish.chart.files.push(File { name: "crds/things.yaml".into(), data });
     wish
+}
+
+/// A release whose record is cut into pieces: five mebibytes of noise in its chart, kept in full.
+pub fn large() -> Vec<Story> {
+    let with_noise = |mut wish: Wish| {
+        let mut state = 1_u64;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state.to_be_bytes()[0]
+        });
+        let data: Vec<u8> = noise.take(5 << 20).collect();
+        wish.chart.files.push(File { name: "noise".into(), data: data.into() });
+        wish
+    };
+    let full = |wish: Wish| {
+        let ways = Ways { full_record: true, ..Ways::default() };
+        by_hand(Act::Reconcile(Box::new(with_noise(wish))), ways)
+    };
+    let small = |value| bare(wish(vec![config_map("a", value)], vec![]));
+    vec![
+        story("install, five mebibytes", vec![], full(small("1"))),
+        story("upgrade, five mebibytes", vec![full(small("1"))], full(small("2"))),
+        story(
+            "rollback, five mebibytes",
+            vec![full(small("1")), reconciles(small("2"))],
+            does(Act::RollBack(1)),
+        ),
+        story("uninstall, five mebibytes", vec![full(small("1"))], does(Act::Leave)),
+    ]
 }
 
 /// Every action, in every shape.
@@ -166,6 +199,17 @@ fn by_hand_and_failing() -> Vec<Story> {
             vec![reconciles(bare(first())), reconciles(failing("pre-upgrade", "", second()))],
             does(Act::Leave),
         ),
+        story(
+            "rollback on failure",
+            vec![reconciles(bare(first()))],
+            or_back(failing("post-upgrade", "", second())),
+        ),
+        story(
+            "rollback on failure, with hooks",
+            vec![reconciles(first())],
+            or_back(failing("pre-upgrade", "hook-failed", second())),
+        ),
+        story("uninstall on failure", vec![], or_back(failing("post-install", "", first()))),
         failed(
             "a failing pre-install hook",
             vec![],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catamaran_apimodel::Model;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Clock, Driver, Error, Ways};
+use catamaran_release::{Clock, Driver, Error, Status, Ways};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -15,6 +15,9 @@ use crate::support::Wish;
 pub enum Act {
     /// The release shall be this: install, upgrade, repair.
     Reconcile(Box<Wish>),
+    /// The same; a revision that fails is taken back: rolled back to the newest that was deployed, or
+    /// uninstalled if there is none.
+    OrBack(Box<Wish>),
     /// The release shall be what this revision was.
     RollBack(u32),
     /// The release shall go.
@@ -93,6 +96,7 @@ impl Doer {
     async fn call(&self, driver: &Driver) -> Result<(), Error> {
         match &self.act {
             Act::Reconcile(wish) => wish.reconcile(driver).await.map(drop),
+            Act::OrBack(wish) => self.or_back(driver, wish).await,
             Act::RollBack(to) => {
                 let history = driver.history(NAMESPACE, NAME).await?;
                 let is_done = history
@@ -113,6 +117,33 @@ impl Doer {
                     .await
                     .map(drop)
             }
+        }
+    }
+
+    /// What is to be taken back is told by the history alone, so that another life goes on with it.
+    async fn or_back(&self, driver: &Driver, wish: &Wish) -> Result<(), Error> {
+        let history = driver.history(NAMESPACE, NAME).await?;
+        let is_good = |status: &Status| matches!(status, Status::Deployed | Status::Superseded);
+        let good = history.releases().rev().find(|release| is_good(&release.info.status));
+        let good = good.map(|release| release.version);
+        let newest = history.newest().map(|newest| (&newest.info.status, &newest.info));
+        match (newest, good) {
+            (Some((Status::Failed, _)), Some(to)) => {
+                driver.rollback(&history, Some(to), None).await.map(drop)
+            }
+            (Some((Status::PendingRollback, info)), _) => {
+                driver.rollback(&history, Some(info.rollback_revision), None).await.map(drop)
+            }
+            (Some((Status::Failed | Status::Uninstalling, _)), None) => {
+                driver.uninstall(NAMESPACE, NAME).await.map(drop)
+            }
+            (Some((Status::Deployed, info)), _) if info.rollback_revision > 0 => Ok(()),
+            _ => match wish.reconcile(driver).await {
+                Err(error) if !error.is_transient() && !matches!(error, Error::Busy { .. }) => {
+                    Box::pin(self.or_back(driver, wish)).await
+                }
+                done => done.map(drop),
+            },
         }
     }
 

@@ -139,7 +139,7 @@ async fn owner(client: &kube::Client, namespace: &str) -> Owner {
         uid: created.expect("created").metadata.uid.unwrap_or_default(),
         ..OwnerReference::default()
     };
-    Owner { reference, namespace: Some(namespace.to_owned()) }
+    Owner { reference, namespace: Some(namespace.to_owned()), chart: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

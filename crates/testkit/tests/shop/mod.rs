@@ -1,5 +1,7 @@
 //! A chart kind of the tests: a Shop, whose objects are its values.
 
+#![allow(dead_code)] // each test file uses its own part
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 pub const OPERATOR: &str = "shops";
 const GROUP: &str = "code.catamaran.dev";
 /// Objects that the values tell.
-const MIRROR: &str = "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
+pub const MIRROR: &str = "{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
 
 /// A namespace, and the chart in a folder.
 pub struct Stage {
@@ -32,7 +34,12 @@ impl Stage {
 
     /// With a chart of this template.
     pub async fn of(name: &str, template: &str) -> Self {
-        let bench = Bench::new(name, &[definition()]).await;
+        Self::beside(name, template, &[]).await
+    }
+
+    /// Beside other kinds.
+    pub async fn beside(name: &str, template: &str, others: &[CustomResourceDefinition]) -> Self {
+        let bench = Bench::new(name, &[&[definition()], others].concat()).await;
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "Chart.yaml", "apiVersion: v2\nname: demo\nversion: 1.0.0\n");
         write(folder.path(), "templates/all.yaml", template);

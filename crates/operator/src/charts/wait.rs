@@ -1,0 +1,117 @@
+//! What a release waits for, and how it is heard of without asking.
+
+use std::time::Duration;
+
+use catamaran_chart::Rendered;
+use catamaran_cluster::culprit::{GRACE, is_worth_asking};
+use catamaran_cluster::mapper::Mapping;
+use catamaran_release::{ObjectId, Waiting, Why};
+use kube::core::GroupVersionKind;
+
+use super::ChartController;
+use super::reconcile::{SOON, Stop};
+use super::vigil::Subject;
+use crate::manager::queue::Key;
+
+/// Said while the kind of an object is not served, though its definition is the release's own.
+pub(super) const NOT_SERVED: &str = "KindNotServedYet";
+/// How long to wait at most where a watch will tell: a net below the nets.
+const LONG: Duration = Duration::from_mins(5);
+/// For so long after the last news it is looked for causes that no watch of ours tells.
+const YOUNG: Duration = Duration::from_secs(5);
+
+/// Something has to happen to an object.
+pub(super) struct Until {
+    pub reason: String,
+    pub message: String,
+    object: ObjectId,
+    /// The version of its kind, if it is known.
+    version: Option<String>,
+    why: Why,
+    at_most: Option<Duration>,
+}
+
+impl Until {
+    /// What a release says that it waits for.
+    pub fn told(waiting: Waiting) -> Self {
+        let Waiting { role, object, gvk, why, reason, message, at_most, .. } = waiting;
+        let message = format!("{role} {} {}: {message}", object.kind, object.name);
+        Self { reason, message, object, version: Some(gvk.version), why, at_most }
+    }
+
+    /// Until an object is there, or is gone.
+    pub fn of(reason: &str, message: String, object: ObjectId) -> Self {
+        let reason = reason.to_owned();
+        Self { reason, message, object, version: None, why: Why::Gone, at_most: None }
+    }
+
+    /// The same for the definition of the object's kind, where that is what is missing: it is among what
+    /// was rendered.
+    pub fn defined_by(self, rendered: &Rendered) -> Self {
+        if self.reason != NOT_SERVED {
+            return self;
+        }
+        let found = catamaran_release::objects::parse_manifest(&rendered.manifest_text());
+        let field = |object: &serde_json::Value, path: &str, is: &str| {
+            object.pointer(path).and_then(serde_json::Value::as_str) == Some(is)
+        };
+        let definition = found.into_iter().flatten().find(|raw| {
+            raw.gvk.kind == "CustomResourceDefinition"
+                && field(&raw.object, "/spec/group", &self.object.group)
+                && field(&raw.object, "/spec/names/kind", &self.object.kind)
+        });
+        let Some(definition) = definition else { return self };
+        let name = catamaran_cluster::apply::metadata_str(&definition.object, "name").to_owned();
+        let GroupVersionKind { group, version, kind } = definition.gvk;
+        let object = ObjectId { group, kind, namespace: None, name };
+        Self { object, version: Some(version), ..self }
+    }
+}
+
+impl ChartController {
+    /// Whatever becomes of the object wakes the resource: the watch on its kind, or one for this alone;
+    /// where neither can be, it is looked at again soon.
+    pub(super) async fn wait_for(&self, key: &Key, until: Until) -> Stop {
+        let at_most = until.at_most.unwrap_or(LONG).max(SOON);
+        let after = if until.why == Why::Pause {
+            self.vigils.end(key);
+            at_most
+        } else {
+            let tellers = self.tellers(&until).await;
+            let told = tellers.is_some_and(|tellers| self.vigils.keep(key, tellers));
+            let ObjectId { group, kind, .. } = &until.object;
+            let silence = self.vigils.silence(key);
+            // That its pod cannot start may be told by events alone.
+            let more = until.why == Why::End && is_worth_asking(group, kind) && silence < YOUNG;
+            match (told, more) {
+                (true, false) => at_most,
+                (true, true) => at_most.min(GRACE + SOON),
+                (false, _) => SOON,
+            }
+        };
+        Stop::Wait { reason: until.reason, message: until.message, after }
+    }
+
+    /// Where it can be heard of; `None` if that is not known.
+    async fn tellers(&self, until: &Until) -> Option<Vec<Subject>> {
+        let ObjectId { group, kind, namespace, name } = &until.object;
+        let mut tellers = Vec::new();
+        let gvk = until.version.as_ref().map(|version| GroupVersionKind::gvk(group, version, kind));
+        let is_cached = gvk.as_ref().is_some_and(|gvk| {
+            until.why == Why::End && self.cache(gvk).is_some_and(|cache| cache.is_synced())
+        });
+        // What ends is watched with its kind; what is to go may carry no label of ours.
+        if namespace.is_none() || !is_cached {
+            let Mapping { resource, .. } = match &gvk {
+                Some(gvk) => self.mapper.resolve(gvk).await.ok()?,
+                None => self.mapper.resolve_any_version(group, kind).await.ok()??,
+            };
+            tellers.push(Subject::object(resource, namespace.as_deref(), name));
+        }
+        if let (Some(namespace), "batch", "Job") = (namespace, group.as_str(), kind.as_str()) {
+            let labels = format!("batch.kubernetes.io/job-name={name}");
+            tellers.push(Subject::pods(namespace, &labels));
+        }
+        Some(tellers)
+    }
+}
