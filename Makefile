@@ -36,7 +36,7 @@ CHARTS ?=
 N ?= 1000
 SCALE ?=
 # The packages under examples/ that are operators.
-EXAMPLES = machines alnair-pod homelab
+EXAMPLES = machines alnair-pod homelab database
 # Simulated nodes of `make demo` and `make dev`.
 NODES ?= 2
 # real: `make demo` deploys to a real node instead; needs root.
@@ -268,7 +268,7 @@ uninstall: ## Delete the CRDs, and with them all resources of these kinds.
 
 .PHONY: deploy
 deploy: manifests ## Deploy CRDs, RBAC and the operator with image IMG.
-	$(KUBECTL) kustomize config/default | sed 's|image: controller:latest$$|image: $(IMG)|' | $(KUBECTL) apply -f -
+	$(KUBECTL) kustomize config/default | sed 's|: controller:latest$$|: $(IMG)|' | $(KUBECTL) apply -f -
 
 # The kinds go first, while the operator is there to clean up after them. What
 # is left then lacks the CRDs, hence the second --ignore-not-found.

@@ -3,3 +3,4 @@
 
 pub mod api;
 pub mod controllers;
+pub mod memcached;

@@ -237,6 +237,7 @@ async fn everything_a_user_does(bench: &Bench) {
     becomes(&bench.deployments(), "full-memcached", "of the size", has(2)).await;
     bench.kubectl(&["patch", "configmap", "size", "-p", r#"{"data":{"replicaCount":"3"}}"#]);
     becomes(&bench.deployments(), "full-memcached", "of the new size", has(3)).await;
+    a_backup_and_a_restore(bench).await;
     // History is capped: old records are deleted.
     delete(&memcacheds, "full").await;
     delete(&bench.backups(), "backup").await;
@@ -247,4 +248,50 @@ async fn everything_a_user_does(bench: &Bench) {
         if records.is_empty() { Ok(()) } else { Err(records) }
     })
     .await;
+}
+
+/// What keeps backups, beside objects of others that have the names of its own.
+async fn a_backup_and_a_restore(bench: &Bench) {
+    let (cron_jobs, jobs) = (bench.api("batch/v1", "CronJob"), bench.api("batch/v1", "Job"));
+    let claims = bench.api("v1", "PersistentVolumeClaim");
+    let storage = json!({ "accessModes": ["ReadWriteOnce"],
+        "resources": { "requests": { "storage": "1Gi" } } });
+    create(&claims, "v1", "PersistentVolumeClaim", "kept-backup", storage).await;
+    let theirs = ["create", "cronjob", "kept-backup", "--image=i", "--schedule=0 3 * * *"];
+    bench.kubectl(&theirs);
+    let backup = json!({ "host": "h", "schedule": "0 3 * * *", "image": "i:1", "restore": {} });
+    let spec = json!({ "size": 0, "backup": backup });
+    create(&bench.backups(), "cache.my.domain/v1", "MemcachedBackup", "kept", spec).await;
+    let told = async |what: &str| {
+        becomes(&bench.backups(), "kept", what, |kept| {
+            field(kept, "Backup", "message").contains(what)
+        })
+        .await;
+    };
+    told("PersistentVolumeClaim").await;
+    delete(&claims, "kept-backup").await;
+    vanishes(&claims, "kept-backup").await;
+    patch(
+        &bench.backups(),
+        "kept",
+        json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "size": 1 } }),
+    )
+    .await;
+    told("CronJob").await;
+    delete(&cron_jobs, "kept-backup").await;
+    vanishes(&cron_jobs, "kept-backup").await;
+    // Another image: the schedule is changed, the Job cannot be, and is made anew.
+    let image = json!({ "spec": { "size": 2, "backup": { "image": "i:2" } } });
+    patch(&bench.backups(), "kept", image).await;
+    let has = |object: &kube::core::DynamicObject, image: &str| {
+        object.data.to_string().contains(&format!("\"{image}\""))
+    };
+    becomes(&cron_jobs, "kept-backup", "the new image", |object| has(object, "i:2")).await;
+    let restore = jobs.list(&kube::api::ListParams::default()).await.unwrap().items;
+    let restore = restore.into_iter().find_map(|job| job.metadata.name);
+    let restore = restore.unwrap();
+    becomes(&jobs, &restore, "the new image", |object| has(object, "i:2")).await;
+    delete(&bench.backups(), "kept").await;
+    vanishes(&bench.backups(), "kept").await;
+    vanishes(&claims, "kept-backup").await;
 }

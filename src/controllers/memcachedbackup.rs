@@ -1,4 +1,5 @@
-//! Keeps a Deployment of `spec.size` memcached instances for each MemcachedBackup.
+//! Keeps a Deployment of `spec.size` memcached instances for each MemcachedBackup and, where
+//! `spec.backup` asks for it, what writes to a volume what a server holds.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
+use super::backups;
 use crate::api::v1::MemcachedBackup;
 
 const IMAGE: &str = "docker.io/library/memcached:1.6";
@@ -20,19 +22,24 @@ const PORT: i32 = 11211;
 const USER: i64 = 11211;
 
 /// Reconciles [`MemcachedBackup`].
-#[derive(Debug)]
-pub struct MemcachedBackups;
+#[derive(Debug, Default)]
+pub struct MemcachedBackups {
+    /// The operator's own image, which can write backups.
+    pub image: Option<String>,
+}
 
 impl Reconciler for MemcachedBackups {
     type Object = MemcachedBackup;
 
     fn watches(&self, watches: &mut Watches) {
         watches.owns::<Deployment>().related::<Pod>("app.kubernetes.io/name=memcachedbackup");
+        backups::watches(watches);
     }
 
     async fn reconcile(&self, cx: &Cx<'_, MemcachedBackup>) -> Result<Action, Error> {
         cx.component("Deployment", cx.apply(deployment(cx, cx.annotations()))).await;
         cx.status(|status| status.nodes = cx.related::<Pod>());
+        backups::keep(cx, self.image.as_deref()).await?;
         cx.finish()
     }
 }
@@ -67,11 +74,15 @@ fn deployment(backup: &MemcachedBackup, annotations: BTreeMap<String, String>) -
 }
 
 /// A label value has at most 63 characters, a name up to 253: longer names are told by their uid.
+pub(super) fn instance(backup: &MemcachedBackup) -> String {
+    let short = Some(backup.name_any()).filter(|name| name.len() <= 63);
+    short.or_else(|| backup.uid()).unwrap_or_default()
+}
+
 fn labels(backup: &MemcachedBackup) -> BTreeMap<String, String> {
-    let instance = Some(backup.name_any()).filter(|name| name.len() <= 63).or_else(|| backup.uid());
     [
         ("app.kubernetes.io/name", "memcachedbackup".to_owned()),
-        ("app.kubernetes.io/instance", instance.unwrap_or_default()),
+        ("app.kubernetes.io/instance", instance(backup)),
     ]
     .map(|(label, value)| (label.to_owned(), value))
     .into()
@@ -123,7 +134,7 @@ mod tests {
     use crate::api::v1::MemcachedBackupSpec;
 
     fn backup(name: &str, size: i32) -> MemcachedBackup {
-        let mut backup = MemcachedBackup::new(name, MemcachedBackupSpec { size });
+        let mut backup = MemcachedBackup::new(name, MemcachedBackupSpec { size, backup: None });
         backup.metadata.uid = Some("7f1a".to_owned());
         backup
     }

@@ -1,5 +1,6 @@
 //! The reconcilers, and what is added to charts, one file each.
 
+mod backups;
 mod memcached;
 mod memcachedbackup;
 

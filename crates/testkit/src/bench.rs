@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use catamaran_localcluster::{LocalCluster, Namespace};
 use catamaran_operator::{Manager, ManagerError, Options};
 use clap::Parser;
+use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
@@ -126,6 +127,25 @@ impl Bench {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "kubectl {arguments:?}: {told}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Volumes for whoever claims one without a class, as nobody makes them here: simulated nodes run
+    /// pods whose claims are bound, and no others.
+    pub async fn volumes(&self, count: usize) {
+        let volumes: Api<PersistentVolume> = Api::all(self.client());
+        for number in 0..count {
+            let name = format!("{}-{number}", self.namespace.name());
+            let volume = serde_json::json!({
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": name },
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "capacity": { "storage": "100Gi" },
+                    "hostPath": { "path": "/nowhere" },
+                },
+            });
+            let params = PatchParams::apply("catamaran-testkit").force();
+            volumes.patch(&name, &params, &Patch::Apply(volume)).await.unwrap();
+        }
     }
 
     /// What a program asked of the API server in this namespace since `mark`, as `patch pods/status 200`;

@@ -51,10 +51,28 @@ impl Server {
         initdb.push(format!("--pwfile={}", secret.display()));
         let made = command(&initdb).current_dir("/").output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self::over(folder, &data, password)
+    }
+
+    /// PostgreSQL over files that are there, such as a copy of another server's: they are its own from
+    /// here on.
+    pub fn postgres_over(data: &Path, password: &str) -> Self {
+        let folder = folder();
+        let own = folder.path().join("data").display().to_string();
+        let mut copy = Command::new("cp");
+        assert!(copy.args(["-a", &data.display().to_string(), &own]).status().unwrap().success());
+        if is_root(folder.path()) || is_root(data) {
+            let owner = format!("{NOBODY}:{NOBODY}");
+            assert!(Command::new("chown").args(["-R", &owner, &own]).status().unwrap().success());
+        }
+        Self::over(folder, &own, password.to_owned())
+    }
+
+    fn over(folder: TempDir, data: &str, password: String) -> Self {
         let port = free_port();
         let mut command = unprivileged();
         command.push(postgres_program("postgres"));
-        command.extend(["-D".to_owned(), data, format!("--port={port}")]);
+        command.extend(["-D".to_owned(), data.to_owned(), format!("--port={port}")]);
         for setting in
             ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "lc_messages=C"]
         {
@@ -196,7 +214,7 @@ fn postgres_program(name: &str) -> String {
 }
 
 /// What PostgreSQL says when it does.
-const SERVES: &str = "database system is ready to accept connections";
+const SERVES: &str = "database system is ready to accept ";
 const INSTALL: &str = "it is in one of Debian's packages that `hack/node.sh install` installs";
 
 /// A port that nobody listens on now.

@@ -1,0 +1,102 @@
+//! Backups: a volume that outlives the database, a schedule, what came of the last one, a restore.
+
+use catamaran_operator::native::{Cx, Error, Progress};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::api::PostParams;
+use kube::core::Selector;
+use kube::{Api, ResourceExt};
+use serde::Deserialize;
+
+use crate::api::{Database, LastBackup, RestoreSpec};
+use crate::{Settled, jobs, manifests};
+
+/// The schedule, and what the status tells of its last run.
+pub(crate) async fn keep(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
+    if let Some(last) = last(cx)? {
+        cx.status(|status| {
+            let at = |backup: &LastBackup| backup.finished_at.as_ref().map(|at| at.0);
+            if status.last_backup.as_ref().is_none_or(|known| at(known) <= at(&last)) {
+                status.last_backup = Some(last);
+            }
+        });
+    }
+    let Some(backup) = &cx.spec.backup else { return Ok(Progress::Ready) };
+    volume(cx).await?;
+    let progress = cx.apply(jobs::schedule(cx, settled, backup)?).await?;
+    match (progress, cx.fields().last_backup) {
+        (Progress::Ready, Some(last)) if !last.succeeded => {
+            Ok(Progress::pending("BackupFailed", "the last backup failed: see its pod"))
+        }
+        (progress, _) => Ok(progress),
+    }
+}
+
+/// Once for each request.
+pub(crate) async fn restore(
+    cx: &Cx<'_, Database>,
+    settled: &Settled,
+    restore: &RestoreSpec,
+) -> Result<Progress, Error> {
+    let asked = serde_json::to_string(restore).map_err(|e| Error::Permanent(e.to_string()))?;
+    let key = format!("restore-{}", jobs::digest(&asked));
+    let known = cx.fields();
+    if known.restored.as_ref() == Some(&key) {
+        return Ok(Progress::Ready);
+    }
+    if known.set_up.as_ref() != Some(&settled.image) || known.loads.is_some() {
+        return Ok(Progress::pending("WaitingForServer", "the database is not set up yet"));
+    }
+    volume(cx).await?;
+    let progress =
+        cx.apply_or_recreate(jobs::load(cx, settled, &key, &restore.backup, None)?).await?;
+    if progress == Progress::Ready {
+        cx.status(|status| status.restored = Some(key));
+        cx.event("Restored", &format!("the database is what backup {} holds", restore.backup));
+    }
+    Ok(progress)
+}
+
+/// The volume of backups. It has no owner: what is deleted by mistake is in there.
+pub(crate) async fn volume(cx: &Cx<'_, Database>) -> Result<(), Error> {
+    let name = manifests::backups_name(cx);
+    let found = cx.reference::<PersistentVolumeClaim>(None, &name).await?.found();
+    if !matches!(found, Err(Error::Waiting { .. })) {
+        return found.map(drop);
+    }
+    let api: Api<PersistentVolumeClaim> =
+        Api::namespaced(cx.client().clone(), &cx.namespace().unwrap_or_default());
+    match api.create(&PostParams::default(), &manifests::backups_claim(cx)?).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        created => Ok(created.map(drop)?),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Report {
+    file: String,
+    bytes: i64,
+}
+
+/// What the pod of a scheduled backup said that ended last.
+fn last(cx: &Cx<'_, Database>) -> Result<Option<LastBackup>, Error> {
+    let labels = jobs::labels(cx, "backup");
+    let selector: Selector = labels.into_iter().collect();
+    let pods = cx.list::<Pod>(&selector)?;
+    let ended = pods.iter().filter_map(|pod| {
+        let status = pod.status.as_ref()?;
+        let succeeded = match status.phase.as_deref() {
+            Some("Succeeded") => true,
+            Some("Failed") => false,
+            _ => return None,
+        };
+        let container = status.container_statuses.iter().flatten().next();
+        let end = container.and_then(|container| container.state.as_ref()?.terminated.as_ref());
+        let said = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
+        let Report { file, bytes } = serde_json::from_str(said).unwrap_or_default();
+        let finished = end.and_then(|end| end.finished_at.clone());
+        let finished_at = finished.or_else(|| pod.creation_timestamp());
+        Some(LastBackup { finished_at, succeeded, file, bytes })
+    });
+    Ok(ended.max_by_key(|backup| backup.finished_at.as_ref().map(|at| at.0)))
+}

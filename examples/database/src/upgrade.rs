@@ -1,0 +1,82 @@
+//! From one image to another: a dump by the old server while nobody else is connected, a new server upon
+//! an empty folder, and the dump loaded into it. The old folder stays on the volume.
+
+use catamaran_operator::native::{Cx, Error, Progress};
+
+use crate::api::Database;
+use crate::{SOON, Settled, backups, jobs};
+
+/// Dumps with the old image, and turns to the new one when that is done.
+pub(crate) async fn prepare(
+    cx: &Cx<'_, Database>,
+    settled: &mut Settled,
+) -> Result<Progress, Error> {
+    let known = cx.fields();
+    if cx.spec.image == settled.image || is_downgrade(&settled.image, &cx.spec.image) {
+        return Ok(Progress::Ready);
+    }
+    if known.loads.is_some() {
+        return Ok(Progress::pending("Upgrading", "another upgrade has not ended yet"));
+    }
+    // What was never set up holds nothing.
+    if known.set_up.is_some() {
+        backups::volume(cx).await?;
+        let dump = jobs::dump(cx, settled, &jobs::upgrade_to(&cx.spec.image), true)?;
+        if cx.apply_or_recreate(dump).await? != Progress::Ready {
+            let message = format!("a dump is taken before {} takes over", cx.spec.image);
+            return Ok(Progress::pending("BackingUp", message));
+        }
+        cx.status(|status| status.loads = Some(cx.spec.image.clone()));
+    }
+    settled.image.clone_from(&cx.spec.image);
+    cx.status(|status| status.image = Some(cx.spec.image.clone()));
+    cx.event("Upgrading", &format!("the server becomes {}", cx.spec.image));
+    Ok(Progress::Ready)
+}
+
+/// Loads what the old server held into the new one.
+pub(crate) async fn load(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
+    let Some(image) = cx.fields().loads else { return Ok(Progress::Ready) };
+    let why = jobs::upgrade_to(&image);
+    let job = jobs::load(cx, settled, &why, "latest", Some(&why))?;
+    if cx.apply_or_recreate(job).await? != Progress::Ready {
+        return Ok(Progress::pending("Loading", format!("{image} loads what was dumped")));
+    }
+    cx.status(|status| status.loads = None);
+    cx.event("Upgraded", &format!("the server is {image}"));
+    cx.requeue(SOON); // for the standbys
+    Ok(Progress::Ready)
+}
+
+/// Whether an image has an older major version than another, as far as their tags tell.
+pub(crate) fn is_downgrade(from: &str, to: &str) -> bool {
+    matches!((major(from), major(to)), (Some(from), Some(to)) if to < from)
+}
+
+/// The number that a tag begins with: 15 of `postgres:15.4-bookworm`.
+fn major(image: &str) -> Option<u32> {
+    let image = image.split_once('@').map_or(image, |(image, _)| image);
+    let last = image.rsplit_once('/').map_or(image, |(_, last)| last);
+    let (_, tag) = last.split_once(':')?;
+    let digits: String = tag.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_downgrade_is_told_by_the_tags() {
+        for (from, to, is) in [
+            ("postgres:15", "postgres:16", false),
+            ("postgres:16.2-alpine", "postgres:15.9", true),
+            ("r.example:5000/postgres:16", "r.example:5000/postgres:9.6@sha256:0", true),
+            ("postgres:16.2", "postgres:16.1", false),
+            ("super-great-docker-image", "postgres:1", false),
+            ("r.example:5000/postgres", "r.example:4000/postgres", false),
+        ] {
+            assert_eq!(is_downgrade(from, to), is, "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The backups of a MemcachedBackup: a CronJob that runs this program, a volume, the Job of a restore,
+//! and what the pods of both said when they ended.
+
+use std::collections::BTreeMap;
+
+use catamaran_operator::native::{Cx, Error, Only, Progress, Watches};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::core::Selector;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::memcachedbackup::instance;
+use crate::api::v1::{BackupRun, BackupSpec, MemcachedBackup, RestoreSpec};
+use crate::memcached::Report;
+
+const NAME: &str = "app.kubernetes.io/name";
+const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Backup or restore.
+const COMPONENT: &str = "app.kubernetes.io/component";
+/// The name that the pods of both have.
+const RUN: &str = "memcachedbackup-run";
+/// The user of the operator's image.
+const USER: i64 = 65532;
+
+pub(super) fn watches(watches: &mut Watches) {
+    watches.owns::<CronJob>().owns::<Job>().owns::<PersistentVolumeClaim>();
+    // Whole pods, for what they said in the end.
+    watches.lists::<Pod>(Only::all().labels(format!("{NAME}={RUN}")));
+}
+
+/// Keeps what `spec.backup` asks for, and nothing else. The volume stays until the resource goes.
+pub(super) async fn keep(cx: &Cx<'_, MemcachedBackup>, image: Option<&str>) -> Result<(), Error> {
+    if let Some(backup) = &cx.spec.backup {
+        let last = ended(cx, "backup")?;
+        cx.status(|status| newer(&mut status.last_backup, last));
+        cx.component("Backup", schedule(cx, backup, image)).await;
+        if let Some(restore) = &backup.restore {
+            let last = ended(cx, "restore")?;
+            cx.status(|status| newer(&mut status.last_restore, last));
+            cx.component("Restore", restored(cx, backup, restore, image)).await;
+        }
+    }
+    cx.prune::<CronJob>().await?;
+    cx.prune::<Job>().await?;
+    Ok(())
+}
+
+async fn schedule(
+    cx: &Cx<'_, MemcachedBackup>,
+    backup: &BackupSpec,
+    image: Option<&str>,
+) -> Result<Progress, Error> {
+    if backup.storage.claim.is_none() {
+        // Where volumes are bound to the first pod it waits for one: that is no trouble.
+        cx.apply(claim(cx, backup)?).await?;
+    }
+    let keep = backup.keep.to_string();
+    let arguments = ["--to", "/backups", "--keep", &keep];
+    let template = pod(cx, backup, "backup", own_or(backup, image)?, &arguments);
+    let cron_job: CronJob = object(json!({
+        "metadata": { "name": format!("{}-backup", cx.name_any()), "labels": labels(cx, "backup") },
+        "spec": {
+            "schedule": backup.schedule,
+            "concurrencyPolicy": "Forbid",
+            "successfulJobsHistoryLimit": 1,
+            "failedJobsHistoryLimit": 1,
+            "jobTemplate": { "spec": { "backoffLimit": 2, "template": template } },
+        },
+    }))?;
+    match (cx.apply(cron_job).await?, cx.fields().last_backup) {
+        (Progress::Ready, Some(last)) if !last.succeeded => {
+            Ok(Progress::pending("BackupFailed", last.message))
+        }
+        (progress, _) => Ok(progress),
+    }
+}
+
+async fn restored(
+    cx: &Cx<'_, MemcachedBackup>,
+    backup: &BackupSpec,
+    restore: &RestoreSpec,
+    image: Option<&str>,
+) -> Result<Progress, Error> {
+    let name = format!("{}-restore-{:08x}", cx.name_any(), digest(restore)?);
+    let last = cx.fields().last_restore.filter(|last| last.job == name);
+    if last.as_ref().is_some_and(|last| last.succeeded) {
+        return Ok(Progress::Ready); // done once; the Job is not needed any more
+    }
+    let mut arguments = vec!["--from", "/backups", "--backup", &restore.backup];
+    if restore.overwrite {
+        arguments.push("--overwrite");
+    }
+    let template = pod(cx, backup, "restore", own_or(backup, image)?, &arguments);
+    let job: Job = object(json!({
+        "metadata": { "name": name, "labels": labels(cx, "restore") },
+        "spec": { "backoffLimit": 2, "template": template },
+    }))?;
+    cx.apply_or_recreate(job).await?;
+    Ok(match last {
+        Some(last) => Progress::pending("RestoreFailed", last.message),
+        None => Progress::pending("Restoring", format!("Job {name} has not ended")),
+    })
+}
+
+/// Of what is asked for: each has a Job of its own.
+fn digest(restore: &RestoreSpec) -> Result<u32, Error> {
+    let asked = serde_json::to_vec(restore).map_err(|e| Error::Permanent(e.to_string()))?;
+    let digest = Sha256::digest(&asked);
+    Ok(digest.iter().take(4).fold(0, |all, byte| (all << 8) | u32::from(*byte)))
+}
+
+fn own_or<'a>(backup: &'a BackupSpec, image: Option<&'a str>) -> Result<&'a str, Error> {
+    backup.image.as_deref().or(image).ok_or_else(|| {
+        let message = "the operator does not know its own image: set spec.backup.image, \
+                       or OPERATOR_IMAGE in its environment";
+        Error::waiting("ImageUnknown", message)
+    })
+}
+
+fn claim_name(backup: &MemcachedBackup) -> String {
+    format!("{}-backup", backup.name_any())
+}
+
+fn claim(cx: &MemcachedBackup, backup: &BackupSpec) -> Result<PersistentVolumeClaim, Error> {
+    let storage = &backup.storage;
+    object(json!({
+        "metadata": { "name": claim_name(cx), "labels": labels(cx, "backup") },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage.storage_class_name,
+            "resources": { "requests": { "storage": storage.size } },
+        },
+    }))
+}
+
+fn labels(backup: &MemcachedBackup, component: &str) -> BTreeMap<&'static str, String> {
+    [(NAME, RUN.to_owned()), (INSTANCE, instance(backup)), (COMPONENT, component.to_owned())].into()
+}
+
+/// The template of a pod that runs this program, and tells what came of it when it ends.
+fn pod(
+    cx: &Cx<'_, MemcachedBackup>,
+    backup: &BackupSpec,
+    component: &str,
+    image: &str,
+    arguments: &[&str],
+) -> Value {
+    let port = backup.port.to_string();
+    let server = [component, "--host", &backup.host, "--port", &port];
+    let report = ["--report", "/dev/termination-log"];
+    let args: Vec<&str> = server.iter().chain(arguments).chain(&report).copied().collect();
+    let own = claim_name(cx);
+    let claim = backup.storage.claim.as_deref().unwrap_or(&own);
+    json!({
+        "metadata": { "labels": labels(cx, component), "annotations": cx.annotations() },
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "fsGroup": USER,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": component,
+                "image": image,
+                "args": args,
+                "volumeMounts": [{ "name": "backups", "mountPath": "/backups" }],
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "readOnlyRootFilesystem": true,
+                    "capabilities": { "drop": ["ALL"] },
+                },
+            }],
+            "volumes": [{ "name": "backups", "persistentVolumeClaim": { "claimName": claim } }],
+        },
+    })
+}
+
+/// What the pod of a component said that ended last.
+fn ended(cx: &Cx<'_, MemcachedBackup>, component: &str) -> Result<Option<BackupRun>, Error> {
+    let selector: Selector = labels(cx, component)
+        .into_iter()
+        .map(|(label, value)| (label.to_owned(), value))
+        .collect::<BTreeMap<_, _>>()
+        .into_iter()
+        .collect();
+    let pods = cx.list::<Pod>(&selector)?;
+    let runs = pods.iter().filter_map(|pod| run(pod));
+    Ok(runs.max_by_key(|run| run.finished_at.as_ref().map(|at| at.0)))
+}
+
+/// What came of a pod, if it has ended.
+fn run(pod: &Pod) -> Option<BackupRun> {
+    let status = pod.status.as_ref()?;
+    let succeeded = match status.phase.as_deref() {
+        Some("Succeeded") => true,
+        Some("Failed") => false,
+        _ => return None,
+    };
+    let container = status.container_statuses.iter().flatten().next();
+    let end = container.and_then(|container| container.state.as_ref()?.terminated.as_ref());
+    let said = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
+    let report: Report = serde_json::from_str(said).unwrap_or_default();
+    let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let message = match (succeeded, report.error.as_str()) {
+        (false, "") => {
+            let code = end.map_or(-1, |end| end.exit_code);
+            format!("pod {} ended with exit code {code}", pod.name_any())
+        }
+        (_, error) => error.to_owned(),
+    };
+    Some(BackupRun {
+        job: pod.labels().get("batch.kubernetes.io/job-name").cloned().unwrap_or_default(),
+        finished_at: end
+            .and_then(|end| end.finished_at.clone())
+            .or_else(|| pod.creation_timestamp()),
+        succeeded,
+        file: report.file,
+        items: signed(report.items),
+        bytes: signed(report.bytes),
+        skipped: signed(report.skipped),
+        message,
+    })
+}
+
+/// What is told stays when its pod is gone.
+fn newer(known: &mut Option<BackupRun>, last: Option<BackupRun>) {
+    let at = |run: &BackupRun| run.finished_at.as_ref().map(|at| at.0);
+    if let Some(last) = last
+        && known.as_ref().is_none_or(|known| at(known) <= at(&last))
+    {
+        *known = Some(last);
+    }
+}
+
+fn object<C: DeserializeOwned>(manifest: Value) -> Result<C, Error> {
+    serde_json::from_value(manifest).map_err(|error| Error::Permanent(error.to_string()))
+}
