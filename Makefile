@@ -228,6 +228,10 @@ base-image: ## Make localhost/catamaran-base from Debian's packages, without any
 builder-image: ## Make localhost/catamaran-builder of this machine's Rust and Debian's packages.
 	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/images.sh builder localhost/catamaran-builder
 
+.PHONY: shell-image
+shell-image: ## Make localhost/catamaran-shell, with a shell and apt, of Debian's packages.
+	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/images.sh shell localhost/catamaran-shell
+
 .PHONY: docker-build
 docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_TOOL).
 	$(CONTAINER_TOOL) build --tag $(IMG) \

@@ -17,6 +17,8 @@ readonly BASE_PACKAGES=(libc6 libgcc-s1)
 # What memcached loads; the packages it depends on besides are for its
 # maintainer scripts, which do not run here.
 readonly MEMCACHED_PACKAGES=(memcached libevent-2.1-7 libsasl2-2 libdb5.3 libssl3 libc6)
+# For projects whose Dockerfile runs commands: a shell, what scripts use, and apt.
+readonly SHELL_PACKAGES=(bash dash coreutils grep sed findutils diffutils tar gzip libc-bin apt debian-archive-keyring ca-certificates)
 # What cargo needs to link, and crates that compile C; with all they depend on.
 readonly BUILDER_PACKAGES=(gcc libc6-dev dash coreutils)
 
@@ -31,9 +33,10 @@ die() {
 
 usage() {
     cat <<'EOF'
-usage: hack/images.sh base|builder|memcached NAME
+usage: hack/images.sh base|shell|builder|memcached NAME
 
   base       what the operator's image stands on: libc, a user, no shell
+  shell      the same with a shell and apt, for Dockerfiles that run commands
   builder    what the Dockerfile compiles in: this machine's Rust, Debian's gcc
   memcached  memcached as the samples ask for it, for a node without registry
 
@@ -110,6 +113,37 @@ base() { # name
     build "$1" 'USER 65532:65532'
 }
 
+# What dpkg would have noted of packages that were unpacked, and an empty list of files for each.
+installed() { # root packages...
+    local root=$1 file
+    shift
+    while read -r file; do
+        dpkg-deb --field "$DEBS/$file" | sed '/^Package:/a Status: install ok installed'
+        echo
+        touch "$root/var/lib/dpkg/info/$(dpkg-deb --field "$DEBS/$file" Package).list"
+    done < <(cd "$WORK" && apt-get download --print-uris "$@" | awk '{ print $2 }')
+}
+
+shell() { # name
+    local packages
+    packages=$(closure "${SHELL_PACKAGES[@]}")
+    [[ -n $packages ]] || die "apt-get does not know what ${SHELL_PACKAGES[*]} depend on; does 'apt-get update' help?"
+    # shellcheck disable=SC2086 # one word for each package
+    unpack "$WORK/root" $packages
+    # What the maintainer scripts would have made, and this machine's sources.
+    ln -sf dash "$WORK/root/bin/sh"
+    add_user "$WORK/root" nonroot 65532
+    mkdir -p "$WORK"/root/var/lib/dpkg/{info,updates,triggers} "$WORK/root/var/cache/apt/archives/partial" \
+        "$WORK/root/var/lib/apt/lists/partial" "$WORK/root/var/log/apt" "$WORK/root/root"
+    touch "$WORK"/root/var/lib/dpkg/available
+    # shellcheck disable=SC2086
+    installed "$WORK/root" $packages >"$WORK/root/var/lib/dpkg/status"
+    cp --recursive /etc/apt/sources.list* "$WORK/root/etc/apt/"
+    # Root runs apt in a build; the user _apt is made by a maintainer script.
+    printf 'APT::Sandbox::User "root";\n' >"$WORK/root/etc/apt/apt.conf.d/10sandbox"
+    build "$1" 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+}
+
 memcached() { # name
     unpack "$WORK/root" "${MEMCACHED_PACKAGES[@]}"
     add_user "$WORK/root" memcache 11211
@@ -151,7 +185,7 @@ main() {
     local program
     case ${1:-} in
     -h | --help) usage && exit 0 ;;
-    base | builder | memcached) [[ -n ${2:-} ]] || { usage >&2 && exit 2; } ;;
+    base | shell | builder | memcached) [[ -n ${2:-} ]] || { usage >&2 && exit 2; } ;;
     *) usage >&2 && exit 2 ;;
     esac
     for program in apt-get dpkg flock "${CONTAINER_TOOL:=buildah}"; do

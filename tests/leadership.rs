@@ -63,6 +63,14 @@ async fn one_leads_the_next_takes_over_and_who_was_frozen_ends() {
     })
     .await;
 
+    // Deleted by hand the lease is still the leader's: it makes it anew, and no other takes it.
+    bench.kubectl(&["delete", "lease", "memcached-operator"]);
+    let again = eventually("the lease is there again", async || holder(&bench).await).await;
+    assert_eq!(again, leader);
+    for standby in [&second, &third] {
+        assert!(!standby.log().contains("leading"), "{}", standby.log());
+    }
+
     // Ended in good order, the first lets go at once.
     first.signal("-TERM");
     let asked = Instant::now();

@@ -3,8 +3,9 @@
 # Builds a project's three-line Dockerfile on an image of ours, and runs what
 # comes of it as a container would: as 1001, in /opt/helm, by the entrypoint.
 #
-#   hack/helm-operator/check.sh IMAGE
+#   hack/helm-operator/check.sh IMAGE [shell]
 #
+# With `shell` the Dockerfile runs commands, as root and as the image's user.
 # Nothing is deployed: the program must find its watches.yaml and chart, and end
 # by saying that there is no cluster. buildah is needed (hack/node.sh install).
 
@@ -12,6 +13,7 @@ set -euo pipefail
 
 IMAGE=${1:?is missing: the image of make helm-operator-image}
 readonly IMAGE
+readonly STAGE=${2:-}
 # Works wherever root does, also without the right to make all namespaces.
 export BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot}
 # In a container the disk is an overlay, on which no other one can be put.
@@ -35,6 +37,10 @@ project() { # folder
     # shellcheck disable=SC2016 # the variable is the image's
     printf 'FROM %s\nENV HOME=/opt/helm\nCOPY watches.yaml ${HOME}/watches.yaml\nCOPY helm-charts ${HOME}/helm-charts\nWORKDIR ${HOME}\n' \
         "$IMAGE" >"$1/Dockerfile"
+    if [[ $STAGE == shell ]]; then
+        printf 'USER 0\nRUN apt-get --version >/dev/null && mkdir -p /licenses && echo ours > /licenses/LICENSE\nUSER 1001\nRUN test -f watches.yaml && ls helm-charts | grep demo\n' \
+            >>"$1/Dockerfile"
+    fi
 }
 
 # Runs the image's program with arguments; what it says.

@@ -359,6 +359,29 @@ async fn a_failed_upgrade_is_rolled_back_and_rests() {
 }
 
 #[tokio::test]
+async fn a_rollback_that_is_cut_short_is_gone_on_with() {
+    let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: back\n  annotations: {helm.sh/hook: pre-rollback}\nspec:\n  backoffLimit: 0\n  template:\n    metadata:\n      annotations: {fake.catamaran.test/run-for: 4s}\n    spec:\n      restartPolicy: Never\n      containers: [{name: c, image: busybox}]\n{{ range .Values.objects }}\n---\n{{ toYaml . }}\n{{ end }}\n";
+    let stage = Stage::of("cut-short", hook).await;
+    let operator = stage.run(stage.kind());
+    stage.create("web", web("1")).await;
+    stage.ready("web").await;
+    stage.patch("web", json!({ "spec": broken("2") })).await;
+    eventually("the rollback waits for its hook", async || {
+        let revisions = stage.revisions("web").await;
+        let begun = revisions.iter().any(|revision| revision == "v3 pending-rollback");
+        if begun { Ok(()) } else { Err(format!("{revisions:?}")) }
+    })
+    .await;
+    operator.stop().await;
+    let _operator = stage.run(stage.kind());
+    let failed = stage.says("web", "ReleaseFailed", "UpgradeError").await;
+    assert!(field(&failed, "ReleaseFailed", "message").contains("broken"), "{failed:#?}");
+    assert_eq!(failed.data["status"]["deployedRelease"]["version"], 3);
+    stage.holds("web", json!({ "a": "1" })).await;
+    assert_eq!(stage.revisions("web").await, ["v1 superseded", "v2 failed", "v3 deployed"]);
+}
+
+#[tokio::test]
 async fn a_failed_install_is_uninstalled() {
     let stage = Stage::new("uninstalled").await;
     let notebook = Notebook::default();

@@ -342,6 +342,9 @@ async fn a_channel_a_mapped_object_and_a_period_wake() {
 
     let before = rest().await;
     let secrets: Api<Secret> = test.bench.api();
+    // A mapping that panics does not end the watch.
+    let panics = json!({ "metadata": { "name": "p", "labels": { "widget": "panics" } } });
+    secrets.create(&PostParams::default(), &serde_json::from_value(panics).unwrap()).await.unwrap();
     let secret = json!({ "metadata": { "name": "s", "labels": { "widget": "w" } } });
     secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
     more(before).await;

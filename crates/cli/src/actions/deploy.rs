@@ -208,7 +208,12 @@ impl<'a> Deployment<'a> {
             eprintln!(
                 "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
             );
-            return Ok(());
+            let site = self.site()?;
+            let driver = site.cluster.driver().ways(self.ways());
+            return Ok(site
+                .cluster
+                .wait(driver.preview_crds(chart.chart()))
+                .map_err(Stop::from)?);
         }
         let site = self.site()?;
         let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());

@@ -1,6 +1,8 @@
 //! What a rendering asks of a cluster: what it can do, and what is there.
 
+use std::collections::HashSet;
 use std::net::ToSocketAddrs as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::{
@@ -10,11 +12,13 @@ use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::{Mapper, MapperError};
 use catamaran_operator::lookup;
 use catamaran_release::Driver;
+use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+use tower::util::MapResponseLayer;
 
 use super::flags::ClusterArgs;
 use crate::context;
@@ -155,7 +159,35 @@ async fn client(args: &ClusterArgs) -> Result<Client> {
     if let Some(name) = &args.kube_tls_server_name {
         config.tls_server_name = Some(name.clone());
     }
-    Client::try_from(config).map_err(|error| unreachable(&error))
+    let told = Arc::new(Mutex::default());
+    let tell = MapResponseLayer::new(move |response: http::Response<_>| {
+        warn(response.headers(), &told);
+        response
+    });
+    let builder = ClientBuilder::try_from(config).map_err(|error| unreachable(&error))?;
+    Ok(builder.with_layer(&tell).build())
+}
+
+/// Says what the API server warns of, such as a field that it does not know, once.
+fn warn(headers: &http::HeaderMap, told: &Mutex<HashSet<String>>) {
+    for header in headers.get_all(http::header::WARNING) {
+        let Some(text) = warning(&String::from_utf8_lossy(header.as_bytes())) else { continue };
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(text.clone()) {
+            eprintln!("warning: {text}");
+        }
+    }
+}
+
+/// The text of a header such as `299 - "unknown field \"x\""`.
+fn warning(header: &str) -> Option<String> {
+    let quoted = header.splitn(3, ' ').nth(2)?.strip_prefix('"')?.strip_suffix('"')?;
+    let mut escaped = false;
+    let kept = quoted.chars().filter(|c| {
+        escaped = *c == '\\' && !escaped;
+        !escaped && !c.is_control()
+    });
+    Some(kept.collect())
 }
 
 /// The kubeconfig that is meant; `None` where there is none and a pod's own account may do.
@@ -207,4 +239,18 @@ fn with_flags(mut kubeconfig: Kubeconfig, args: &ClusterArgs) -> Kubeconfig {
         }
     }
     kubeconfig
+}
+
+#[cfg(test)]
+mod tests {
+    use super::warning;
+
+    #[test]
+    fn the_text_of_a_warning_is_read_out_of_its_header() {
+        let told = |header: &str| warning(header).unwrap_or_default();
+        assert_eq!(told(r#"299 - "unknown field \"spec.x\"""#), r#"unknown field "spec.x""#);
+        assert_eq!(told(r#"299 - "a \\ b""#), r"a \ b");
+        assert_eq!(told("299 - plain"), "");
+        assert_eq!(told(""), "");
+    }
 }

@@ -28,6 +28,8 @@ pub(super) struct Found {
     /// Whether there are roles, bindings, definitions.
     pub roles: bool,
     pub definitions: bool,
+    /// Whether what a hook prints may be asked for.
+    pub logs: bool,
     /// Resources by group and kind, as the chart's own definitions tell.
     pub resources: Vec<(String, String, String)>,
     /// What cannot be known, for people.
@@ -77,6 +79,7 @@ fn read(chart: &Chart, path: &str, found: &mut Found) {
             }
         }
         found.lookups.extend(told.lookups);
+        found.logs |= text.contains("helm.sh/hook-output-log-policy");
         for (line, what) in told.unknown {
             found.unknown.push(format!("{what}: {path}/{}:{line}", template.name));
         }

@@ -88,6 +88,9 @@ impl Role {
             let group = version.rsplit_once('/').map_or("", |(group, _)| group);
             self.object(group, object, &found, if *named { &["get"] } else { &["list"] });
         }
+        if found.logs {
+            self.allow("", "pods/log", &["get"]);
+        }
         if found.definitions {
             let verbs = ["get", "create", "patch"];
             self.allow("apiextensions.k8s.io", "customresourcedefinitions", &verbs);

@@ -78,7 +78,19 @@ async fn definitions_are_skipped_created_or_replaced_as_is_asked_for() {
         assert_eq!(thing["three"], "set", "{thing}");
         assert_eq!(place.live(&crd)["status"]["storedVersions"], json!(["v1alpha1", "v1"]));
 
-        // A version in which objects may be stored is not dropped.
+        // A version in which objects may be stored is not dropped; a dry run on the server says so, too.
+        chart(&["v1"], "four");
+        let dry = "upgrade a demo --dry-run=server --crds create-replace";
+        let said = place.run(Hand::Ours, dry);
+        assert!(said.code == Some(1) && said.err.contains("status.storedVersions"), "{}", said.err);
+        charts.write("demo/crds/things.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: wrong}\nspec: {group: x.test}\n");
+        for dry in [dry, "install new demo --dry-run=server"] {
+            let said = place.run(Hand::Ours, dry);
+            assert!(said.code == Some(1) && said.err.contains("spec.scope"), "{dry}: {}", said.err);
+        }
+        chart(&["v1alpha1", "v1"], "never");
+        place.say(Hand::Ours, dry);
+        assert_eq!(text(), "three", "nothing is written");
         chart(&["v1"], "four");
         let said = place.run(Hand::Ours, "upgrade a demo --crds create-replace");
         assert_eq!(said.code, Some(1), "{}", said.out);

@@ -8,6 +8,7 @@ mod definitions;
 mod hands;
 mod interrupted;
 mod owned;
+mod pod;
 mod records;
 mod support;
 mod twins;

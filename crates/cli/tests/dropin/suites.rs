@@ -30,7 +30,7 @@ fn event(stage: &Stage, reason: &str, note: &str) -> Result<(), String> {
 
 #[tokio::test]
 async fn overrides_are_told_by_events_and_reach_charts_as_asked() {
-    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata:\n  on: '{{ if .Values.on }}yes{{ end }}'\n  type: '{{ kindOf .Values.on }}'\n";
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata:\n  loud: '{{ if .Values.loud }}yes{{ end }}'\n  type: '{{ kindOf .Values.loud }}'\n";
     let stage = Stage::of("overrides", template).await;
     let table = [
         // As operator-sdk: strings, and the words of its event.
@@ -61,18 +61,18 @@ async fn overrides_are_told_by_events_and_reach_charts_as_asked() {
     ];
     for (number, (key, flag, type_, reason, note)) in table.into_iter().enumerate() {
         stage.watches(&format!(
-            "- {{group: GROUP, version: v1, kind: Shop, chart: helm-charts/demo, overrideValues: {{on: false}}{key}}}\n"
+            "- {{group: GROUP, version: v1, kind: Shop, chart: helm-charts/demo, overrideValues: {{loud: false}}{key}}}\n"
         ));
         let more: Vec<&str> = Some(flag).filter(|flag| !flag.is_empty()).into_iter().collect();
         let _operator = stage.operator_with(&more);
         let name = format!("shop-{number}");
-        stage.apply(&stage.shop(&name, &json!({ "on": true })));
+        stage.apply(&stage.shop(&name, &json!({ "loud": true })));
         stage.shop_becomes(&name, "ready", |shop| is(shop, "Ready", "True"));
         let data = stage.get("configmap", &name)["data"].clone();
-        let on = if type_ == "string" { "yes" } else { "" };
-        assert_eq!(data, json!({ "on": on, "type": type_ }), "{key} {flag}");
+        let loud = if type_ == "string" { "yes" } else { "" };
+        assert_eq!(data, json!({ "loud": loud, "type": type_ }), "{key} {flag}");
         until("the event", || {
-            event(&stage, reason, &format!("Chart value \"on\" overridden to {note}"))
+            event(&stage, reason, &format!("Chart value \"loud\" overridden to {note}"))
         });
         stage.kubectl(&["delete", &stage.kind("shops"), &name, "--timeout=60s"]);
     }

@@ -84,6 +84,10 @@ impl Record {
     /// What the API server answers, besides that somebody else was quicker.
     pub async fn take(&mut self) -> Result<bool, kube::Error> {
         let Some(lease) = self.lock.get(&self.seat.name).await? else {
+            // Deleted by hand it is still its holder's, who makes it anew: it may write till then.
+            if !self.may_take() {
+                return Ok(false);
+            }
             let lease = self.claim(None);
             return self.written(self.lock.create(&lease).await);
         };
@@ -138,8 +142,10 @@ impl Record {
                     }
                     self.see(lease);
                 }
-                Some(WatchEvent::Deleted(_)) => return Ok(Seen::MayBeFree),
-                Some(WatchEvent::Bookmark(_)) => {}
+                Some(WatchEvent::Deleted(lease)) if holder(&lease).is_none() => {
+                    return Ok(Seen::MayBeFree);
+                }
+                Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
                 Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
                 None => return Ok(Seen::Nothing),
             }

@@ -119,6 +119,8 @@ pub struct Manager {
     clock: Clock,
     /// Whether it does without watches.yaml, unless a flag names one.
     native_only: bool,
+    /// What watches.yaml says, once it was read.
+    entries: Option<Vec<Watch>>,
 }
 
 impl Manager {
@@ -133,6 +135,7 @@ impl Manager {
             post_renderers: Vec::new(),
             clock: Clock::system(),
             native_only: false,
+            entries: None,
         }
     }
 
@@ -165,9 +168,12 @@ impl Manager {
     ///
     /// # Errors
     /// [`ManagerError`]: flags and a file that keep it from starting.
-    pub fn watches(&self) -> Result<Vec<Watch>, ManagerError> {
-        let options = self.options.clone().settled().map_err(ManagerError::Flag)?;
-        self.entries(&options)
+    pub fn watches(&mut self) -> Result<Vec<Watch>, ManagerError> {
+        if self.entries.is_none() {
+            self.options = self.options.clone().settled().map_err(ManagerError::Flag)?;
+            self.entries = Some(self.read_entries()?);
+        }
+        Ok(self.entries.clone().unwrap_or_default())
     }
 
     /// Carries a chart kind as it is configured in code; an entry of watches.yaml for the same group,
@@ -205,7 +211,6 @@ impl Manager {
     }
 
     async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {
-        self.options = self.options.settled().map_err(ManagerError::Flag)?;
         let watches = self.carried()?;
         let options = &self.options;
         let metrics = Arc::new(Metrics::new(&self.operator));
@@ -251,7 +256,8 @@ impl Manager {
         Ok(Some(Seat { namespace, name, identity }))
     }
 
-    fn entries(&self, options: &Options) -> Result<Vec<Watch>, ManagerError> {
+    fn read_entries(&self) -> Result<Vec<Watch>, ManagerError> {
+        let options = &self.options;
         if self.native_only && options.watches_file.is_none() {
             return Ok(Vec::new());
         }
@@ -262,7 +268,7 @@ impl Manager {
 
     /// All that is carried: watches.yaml, and what code says of it.
     fn carried(&mut self) -> Result<Vec<Watch>, ManagerError> {
-        let mut watches = match self.entries(&self.options) {
+        let mut watches = match self.watches() {
             // Whoever names each kind in code needs no file.
             Err(ManagerError::Watches(WatchesError::Read { .. }))
                 if !self.charts.is_empty() && self.options.watches_file.is_none() =>

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -155,8 +156,13 @@ impl<C: Kind> Objects<C> {
             sight: crate::manager::sight::Sight::default(),
         };
         let meta = object.metadata.clone();
-        let decoded = serde_json::to_value(object).and_then(serde_json::from_value);
-        let object = decoded.map(Arc::new).map_err(|error| error.to_string());
+        let decoded = contained("decoding", || {
+            serde_json::to_value(object).and_then(serde_json::from_value).map(Arc::new)
+        });
+        let object = match decoded {
+            Some(decoded) => decoded.map_err(|error| error.to_string()),
+            None => Err("its type panics while it is decoded".to_owned()),
+        };
         Entry { meta, dependent: Arc::new(dependent), object }
     }
 
@@ -177,7 +183,7 @@ impl<C: Kind> Objects<C> {
         for entry in before.into_iter().chain(now) {
             woken.extend(entry.dependent.owners.iter().cloned());
             if let (Some(map), Ok(object)) = (&self.map, &entry.object) {
-                let named = map(object).into_iter();
+                let named = contained("`maps`", || map(object)).into_iter().flatten();
                 woken.extend(named.map(|object| Key { kind: self.kind, object }));
             }
         }
@@ -191,7 +197,7 @@ impl<C: Kind> Objects<C> {
         let (Some(when), Some(now)) = (&self.when, now) else { return true };
         let Ok(object) = &now.object else { return true };
         let before = before.and_then(|before| before.object.as_deref().ok());
-        when(before, object)
+        contained("`when`", || when(before, object)).unwrap_or(true)
     }
 
     /// The objects of a namespace that fit a selector; whoever asks is woken when that changes.
@@ -389,6 +395,15 @@ impl<C: Kind> Stored for Objects<C> {
         let own = Own { uid: uid.to_owned(), at: Instant::now(), entry: None };
         self.lock().own.insert(key.clone(), own);
     }
+}
+
+/// Runs what a user wrote where a panic would end a watch.
+fn contained<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(run));
+    if outcome.is_err() {
+        tracing::error!("{what} of a watched object panicked: it is passed over");
+    }
+    outcome.ok()
 }
 
 /// Whether an object's labels fit.

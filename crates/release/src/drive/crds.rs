@@ -32,6 +32,32 @@ impl Driver {
         self.definitions(chart).await.map(drop)
     }
 
+    /// What [`Driver::crds`] would meet, without a write: refusals, and what the API server says of the
+    /// definitions that would be created or replaced.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Driver::crds`]; nothing is waited for.
+    pub async fn preview_crds(&self, chart: &Chart) -> Result<(), Error> {
+        for definition in definitions(chart)? {
+            let may_replace = match self.ways.crds {
+                Definitions::Skip => return Ok(()),
+                Definitions::Create => false,
+                Definitions::CreateReplace => true,
+            };
+            let target = self.target_of_definition(&definition).await?;
+            let failed =
+                |source| Error::Definition { source_file: definition.source.clone(), source };
+            let live = self.applier.get(&target).await.map_err(failed)?;
+            if live.is_some() && !may_replace {
+                continue;
+            }
+            live.map_or(Ok(()), |live| check_replaceable(&live, &definition))?;
+            self.applier.dry_run(&target, &definition.object.object).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn definitions(&self, chart: &Chart) -> Result<Vec<RawObject>, Error> {
         let mut objects = Vec::new();
         if self.ways.crds == Definitions::Skip {

@@ -260,6 +260,21 @@ impl Driver {
         }
     }
 
+    /// The same of a revision that another one follows: whoever failed may have ended before that.
+    pub(super) async fn clear_after_failure(&self, record: &Release) -> Result<(), Error> {
+        for event in Event::ALL {
+            let which = failed_to_clear(record, event);
+            match self.clear(record, event, &which).await {
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(release = record.name, %event, %error, "a failed hook is left behind");
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
     fn run_of<'a>(&self, record: &'a Release, hook: &'a Hook, event: Event) -> Run<'a> {
         let release = (record.name.as_str(), record.namespace.as_str());
         let (revision, now) = (record.version, self.clock.now());

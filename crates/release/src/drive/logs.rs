@@ -5,9 +5,11 @@
 //! end; what cannot be read is told and is no failure.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::logs::{Most, Printed};
 use catamaran_cluster::redact::REDACTED;
 use serde_json::Value;
@@ -76,6 +78,11 @@ impl Driver {
                     self.hand_over(record, hook, container, &text);
                 }
             }
+            // Once is enough where nothing but another right will change it.
+            Err(error)
+                if error.kind == FailureKind::Forbidden
+                    && self.output.is_none()
+                    && self.logs_forbidden.swap(true, Ordering::Relaxed) => {}
             Err(error) => self.hand_over_fault(record, hook, &error.to_string()),
         }
     }

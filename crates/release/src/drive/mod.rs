@@ -22,6 +22,7 @@ mod ways;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
@@ -70,6 +71,8 @@ pub struct Driver {
     known: Option<Arc<Knowledge>>,
     glimpse: Option<Arc<Glimpse>>,
     output: Option<Arc<ToldOutput>>,
+    /// Whether it was said that what hooks print may not be read.
+    logs_forbidden: Arc<AtomicBool>,
     ways: Ways,
     clock: Clock,
 }
@@ -103,6 +106,7 @@ impl Driver {
             known: None,
             glimpse: None,
             output: None,
+            logs_forbidden: Arc::default(),
             ways: Ways::default(),
             clock: Clock::default(),
         }
@@ -378,6 +382,9 @@ impl Driver {
         }
         if !plan.create {
             return Ok(());
+        }
+        if let Some(newest) = history.newest().filter(|it| it.info.status == Status::Failed) {
+            self.clear_after_failure(newest).await?;
         }
         for revision in &plan.forget {
             if let Some(at) =

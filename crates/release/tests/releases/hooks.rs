@@ -70,16 +70,23 @@ fn written(log: &AuditLog, mark: Mark, namespace: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_writes_is_the_real_helms() {
     let cluster = cluster().await;
+    for generation in [0, 1] {
+        compare_order(&cluster, generation).await;
+    }
+}
+
+/// Of the same actions by us and by one of the two helms.
+async fn compare_order(cluster: &LocalCluster, generation: usize) {
     let client = cluster.client_called("hooks-test").expect("a client");
     let driver = driver(&client);
     let ours = cluster.namespace("hooks-ours").await.expect("a namespace");
     let theirs = cluster.namespace("hooks-theirs").await.expect("a namespace");
-    let [helm, _] = Helm::both(&cluster, &theirs);
+    let helm = &Helm::both(cluster, &theirs)[generation];
     let folder = Folder::new("order");
     let log = cluster.audit();
     let compare = |action: &str, mark| {
         let pair = (written(&log, mark, &ours), written(&log, mark, &theirs));
-        assert_eq!(pair.0, pair.1, "{action}: ours, theirs");
+        assert_eq!(pair.0, pair.1, "{action}, {}: ours, theirs", helm.program.display());
         assert!(pair.0.len() > 4, "{action}: {pair:?}");
     };
     for (action, value, done) in

@@ -154,6 +154,7 @@ impl Reconciler for Widgets {
         });
         watches.maps(labelled, |secret| {
             let name = secret.labels().get("widget").cloned().unwrap_or_default();
+            assert_ne!(name, "panics", "as it was told");
             vec![ObjectKey { namespace: secret.namespace(), name }]
         });
         watches.polls(PERIOD);

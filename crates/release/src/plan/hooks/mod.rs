@@ -70,7 +70,8 @@ pub enum Event {
 }
 
 impl Event {
-    const ALL: [Self; 8] = [
+    /// Those of actions, in no order.
+    pub(crate) const ALL: [Self; 8] = [
         Self::PreInstall,
         Self::PostInstall,
         Self::PreUpgrade,
