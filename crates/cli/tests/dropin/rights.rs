@@ -63,7 +63,7 @@ async fn a_generated_role_is_enough() {
     assert!(role.status.success(), "{}: {role:?}", program.display());
     let role = String::from_utf8(role.stdout).unwrap();
     for line in [
-        "resources: [services]",
+        "services]\n  verbs: [get]",
         "resources: [pods/log]",
         "resources: [deployments]",
         "resources: [jobs]",
