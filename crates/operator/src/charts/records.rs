@@ -136,24 +136,24 @@ impl Records {
             move |change| match change {
                 Change::Seen { key, before, now, .. } => {
                     if before.is_none() {
-                        records.count(id_of(&key, &now), 1);
+                        records.count(&id_of(&key, &now), 1);
                     }
                     records.heard(&key, &now, false);
                 }
                 Change::Gone { key, last } => {
-                    records.count(id_of(&key, &last), -1);
+                    records.count(&id_of(&key, &last), -1);
                     records.heard(&key, &last, true);
                 }
             },
         )
     }
 
-    fn count(&self, id: Id, more: i32) {
+    fn count(&self, id: &Id, more: i32) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(id.clone()).or_default();
         *count = count.saturating_add_signed(more);
         if *count == 0 {
-            counts.remove(&id);
+            counts.remove(id);
         }
     }
 
