@@ -272,7 +272,7 @@ async fn every_option_holds() {
     let told = told.lock().unwrap().clone();
     for expected in [
         (Severity::Warning, "ValueOverridden"),
-        (Severity::Normal, "InstallSuccessful"),
+        (Severity::Normal, "DriftRepaired"),
         (Severity::Normal, "UpgradeSuccessful"),
     ] {
         assert!(told.contains(&(expected.0, expected.1.to_owned())), "{expected:?}: {told:?}");

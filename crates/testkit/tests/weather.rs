@@ -4,19 +4,20 @@
 #![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catamaran_operator::Manager;
 use catamaran_operator::native::{
     Action, Cx, Error, Only, Progress, Reconciler, Status, Wake, Watches,
 };
 use catamaran_testkit::{Bench, Running, Weather, eventually};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ObjectMeta, Selector};
 use kube::{Api, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -38,6 +39,8 @@ struct CrowdFields {}
 struct Crowds {
     wanted: Arc<AtomicUsize>,
     runs: Arc<AtomicUsize>,
+    /// Whether they refer to a Secret.
+    refers: Arc<AtomicBool>,
     wake: Wake,
 }
 
@@ -46,10 +49,15 @@ impl Reconciler for Crowds {
 
     fn watches(&self, watches: &mut Watches) {
         watches.lists::<ConfigMap>(Only::all().labels("crowd")).woken_by(&self.wake);
+        watches.requires::<Secret>();
     }
 
     async fn reconcile(&self, cx: &Cx<'_, Crowd>) -> Result<Action, Error> {
         cx.component("Members", self.members(cx)).await;
+        if self.refers.load(Ordering::SeqCst) {
+            let secret = cx.reference::<Secret>(None, "needed");
+            cx.component("Secret", async { secret.await?.ready().map(|_| Progress::Ready) }).await;
+        }
         self.runs.fetch_add(1, Ordering::SeqCst);
         cx.finish()
     }
@@ -164,4 +172,32 @@ async fn what_is_deleted_while_watches_are_broken_is_made_anew() {
     test.counts(3).await;
     let watches = test.weather.asked().iter().filter(|asked| asked.contains("watch=true")).count();
     assert!(watches < 60, "{watches} watches were opened");
+}
+
+#[tokio::test]
+async fn what_is_required_is_watched_from_the_start_and_by_one_watch() {
+    let test = Test::new("required", 1).await;
+    let is_watch = |asked: &&String| asked.contains("/secrets?") && asked.contains("watch=true");
+    let asked = eventually("Secrets are watched", async || {
+        let asked = test.weather.asked();
+        if asked.iter().any(|asked| is_watch(&asked)) {
+            Ok(asked)
+        } else {
+            Err(format!("{asked:?}"))
+        }
+    })
+    .await;
+    assert_eq!(asked.iter().filter(is_watch).count(), 1);
+    test.crowds.refers.store(true, Ordering::SeqCst);
+    test.reconciles().await;
+    let secret = json!({ "metadata": { "name": "needed" } });
+    let runs = test.crowds.runs.load(Ordering::SeqCst);
+    let secrets: Api<Secret> = test.bench.api();
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    eventually("it is woken", async || {
+        let now = test.crowds.runs.load(Ordering::SeqCst);
+        if now > runs { Ok(()) } else { Err(now.to_string()) }
+    })
+    .await;
+    assert_eq!(test.weather.asked().iter().filter(is_watch).count(), 0, "no other watch");
 }

@@ -27,16 +27,16 @@ pub async fn measure(
     table: &mut Table,
 ) -> Result<()> {
     let project = tempfile::tempdir()?;
-    let mut watches = String::new();
+    let mut watches = Vec::new();
     for kind in KINDS {
         let name = kind.to_lowercase();
         chart(helm, project.path(), &name)?;
         define(&cluster.client(), kind).await?;
-        watches += &format!(
-            "- {{group: {GROUP}, version: v1, kind: {kind}, chart: helm-charts/{name}}}\n"
-        );
+        let entry =
+            format!("- {{group: {GROUP}, version: v1, kind: {kind}, chart: helm-charts/{name}}}\n");
+        watches.push(entry);
     }
-    std::fs::write(project.path().join("watches.yaml"), watches)?;
+    std::fs::write(project.path().join("watches.yaml"), watches.concat())?;
     let _operator = Operator::start(operator, cluster, project.path()).await?;
     // The first run warms up: discovery, connections, charts.
     run(cluster, "warm", count, Beside::Healthy).await?;
@@ -85,7 +85,7 @@ async fn run(cluster: &LocalCluster, name: &str, count: usize, beside: Beside) -
             let resources = of(kind);
             async move {
                 let (name, begun) = (format!("it-{number:04}"), Instant::now());
-                resources.create(&PostParams::default(), &resource(kind, &name, spec)?).await?;
+                resources.create(&PostParams::default(), &resource(kind, &name, &spec)?).await?;
                 anyhow::Ok((format!("{kind}/{name}"), begun))
             }
         });

@@ -74,7 +74,7 @@ impl Load {
         let creating = async {
             let all = stream::iter(0..count).map(|number| {
                 let web =
-                    resource("Web", &format!("web-{number:05}"), json!({ "replicaCount": 0 }));
+                    resource("Web", &format!("web-{number:05}"), &json!({ "replicaCount": 0 }));
                 let webs = webs.clone();
                 async move {
                     webs.create(&PostParams::default(), &web?).await.map_err(anyhow::Error::from)
@@ -207,7 +207,7 @@ pub async fn when_deployed(
 }
 
 /// A resource of one of the bench's kinds.
-pub fn resource(kind: &str, name: &str, spec: Value) -> Result<DynamicObject> {
+pub fn resource(kind: &str, name: &str, spec: &Value) -> Result<DynamicObject> {
     let resource = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": kind,
         "metadata": { "name": name }, "spec": spec,

@@ -10,15 +10,16 @@ const EACH: usize = 12;
 #[tokio::test]
 async fn broken_ones_say_why_and_hold_up_nobody() {
     let mut stage = Stage::new("crowd").await;
-    let mut watches = String::new();
+    let mut watches = Vec::new();
     for kind in KINDS {
         let chart = kind.to_lowercase();
         stage.define(kind, "Namespaced", &["v1"]);
         stage.chart(&chart, &[("templates/all.yaml", MIRROR)]);
-        watches +=
-            &format!("- {{group: GROUP, version: v1, kind: {kind}, chart: helm-charts/{chart}}}\n");
+        watches.push(format!(
+            "- {{group: GROUP, version: v1, kind: {kind}, chart: helm-charts/{chart}}}\n"
+        ));
     }
-    stage.watches(&watches);
+    stage.watches(&watches.concat());
     // One place for each kind: what hangs or fails has to give it back.
     let _operator = stage.operator_with(&["--max-concurrent-reconciles=1"]);
     let is_broken = |number: usize| number % 10 == 3;

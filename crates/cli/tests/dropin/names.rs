@@ -77,6 +77,12 @@ async fn records_lie_where_the_entry_says() {
         &stage.shop("web", &json!({ "objects": [config_map("web", &json!({ "a": "c" }))] })),
     );
     stage.shop_becomes("web", "upgraded", |shop| shop["status"]["deployedRelease"]["version"] == 2);
+    // Who meddles with them is noticed there.
+    stage.kubectl(&["delete", "secrets", "-n", place.name(), "-l", "owner=helm"]);
+    until("recorded again", || match records() {
+        none if none.is_empty() => Err("no record".to_owned()),
+        _ => Ok(()),
+    });
     stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=60s"]);
     assert_eq!(records(), "");
     assert!(stage.get("configmap", "web").is_null());

@@ -30,7 +30,7 @@ impl ChartController {
         };
         let question = question(worst);
         let found = if let Some(known) = self.vigils.answer(key, question) {
-            known
+            known.culprit
         } else {
             let (culprit, watched) = self.ask(key, worst, question).await;
             if !watched {

@@ -230,13 +230,11 @@ impl Remembered {
     /// Whether the status may follow the objects now; else how long it has to wait.
     pub fn beat(&mut self, now: Instant) -> Result<(), Duration> {
         let rest = self.progress.map(|last| (last + BEAT).saturating_duration_since(now));
-        match rest.filter(|rest| !rest.is_zero()) {
-            Some(rest) => Err(rest),
-            None => {
-                self.progress = Some(now);
-                Ok(())
-            }
+        if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+            return Err(rest);
         }
+        self.progress = Some(now);
+        Ok(())
     }
 
     /// Looks at the objects through the caches.

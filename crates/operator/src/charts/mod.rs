@@ -104,8 +104,12 @@ impl ChartController {
     /// A controller for the kind of a watch; without dependent watches drift is noticed only by the
     /// reconcile period.
     pub fn new(hub: &Hub, watch: &Watch, chart: Arc<CompiledChart>, metrics: KindMetrics) -> Self {
-        let records = hub.dependents.records().clone();
-        records.begin(hub.dependents.feeds());
+        let feeds = hub.dependents.feeds();
+        let records = match &watch.storage_namespace {
+            Some(place) => hub.dependents.records().stored_in(place, &feeds.namespaces),
+            None => hub.dependents.records().clone(),
+        };
+        records.begin(feeds);
         let wrote = records.clone();
         let (gvk, events) = (watch.gvk.clone(), hub.events.clone());
         let setup = watch.setup.clone();

@@ -30,6 +30,8 @@ pub(crate) struct Records {
     counts: Arc<Mutex<HashMap<Id, u32>>>,
     queue: Arc<Queue>,
     cache: Arc<OnceLock<Arc<Cache<Record>>>>,
+    /// The namespace of all records that are meant; `None` is each release's own.
+    place: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -76,13 +78,30 @@ fn id_of(key: &ObjectKey, record: &Record) -> Id {
 impl Records {
     /// Nothing is watched until somebody asks.
     pub fn new(queue: Arc<Queue>) -> Self {
-        Self { releases: Arc::default(), counts: Arc::default(), queue, cache: Arc::default() }
+        let (releases, counts, cache) = (Arc::default(), Arc::default(), Arc::default());
+        Self { releases, counts, queue, cache, place: None }
+    }
+
+    /// The same for releases whose records lie in one namespace, whatever their own: where that is not
+    /// watched anyway, it is from now on.
+    pub fn stored_in(&self, place: &str, watched: &[Option<String>]) -> Self {
+        let is_watched = watched.iter().any(|it| it.as_deref().is_none_or(|it| it == place));
+        let mut records = Self { place: Some(place.into()), ..self.clone() };
+        if !is_watched {
+            records.cache = Arc::default();
+        }
+        records
+    }
+
+    /// Where the records of a release lie, and its name.
+    fn id(&self, namespace: &str, name: &str) -> Id {
+        (self.place.as_deref().unwrap_or(namespace).to_owned(), name.to_owned())
     }
 
     /// Wakes a resource from now on when somebody else writes a record of its release.
     pub fn follow(&self, feeds: &Feeds, key: &Key, namespace: &str, name: &str) {
         let mut releases = self.lock();
-        let release = releases.entry((namespace.to_owned(), name.to_owned())).or_default();
+        let release = releases.entry(self.id(namespace, name)).or_default();
         if !release.keys.contains(key) {
             release.keys.push(key.clone());
         }
@@ -101,31 +120,40 @@ impl Records {
             selector: Some(SELECTOR.to_owned()),
             content: Content::Metadata,
         };
-        let records = self.clone();
+        // The watch tells where a record lies, whoever began it.
+        let records = Self { place: None, ..self.clone() };
+        let beyond = self.place.as_ref().filter(|place| {
+            let holds = |it: &Option<String>| it.as_deref().is_none_or(|it| it == &***place);
+            !feeds.namespaces.iter().any(holds)
+        });
+        let feeds = match beyond {
+            None => feeds.clone(),
+            Some(place) => Feeds { namespaces: [Some(place.to_string())].into(), ..feeds.clone() },
+        };
         feeds.follow(
             subject,
             |object| Record::of(&object),
             move |change| match change {
                 Change::Seen { key, before, now, .. } => {
                     if before.is_none() {
-                        records.count(id_of(&key, &now), 1);
+                        records.count(&id_of(&key, &now), 1);
                     }
                     records.heard(&key, &now, false);
                 }
                 Change::Gone { key, last } => {
-                    records.count(id_of(&key, &last), -1);
+                    records.count(&id_of(&key, &last), -1);
                     records.heard(&key, &last, true);
                 }
             },
         )
     }
 
-    fn count(&self, id: Id, more: i32) {
+    fn count(&self, id: &Id, more: i32) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(id.clone()).or_default();
         *count = count.saturating_add_signed(more);
         if *count == 0 {
-            counts.remove(&id);
+            counts.remove(id);
         }
     }
 
@@ -225,7 +253,8 @@ impl Records {
         name: &str,
         of: impl FnOnce(&mut Release) -> T,
     ) -> Option<T> {
-        self.lock().get_mut(&(namespace.to_owned(), name.to_owned())).map(of)
+        let id = self.id(namespace, name);
+        self.lock().get_mut(&id).map(of)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, Release>> {
@@ -274,6 +303,18 @@ mod tests {
         assert!(records.is_news(&id, 1, 21, false), "it is there again, and changed");
         let other = ("ns".to_owned(), "other".to_owned());
         assert!(!records.is_news(&other, 1, 99, false), "a release that is none of ours");
+    }
+
+    #[test]
+    fn records_that_lie_elsewhere_are_heard_there() {
+        let (records, _, id) = records();
+        let stored = records.stored_in("ns", &[None]);
+        let news = |version| records.is_news(&id, 1, version, false);
+        stored.wrote("team", "rel", 1, Some("10"));
+        assert!(!news(10) && news(11), "written by us, whatever the release's namespace");
+        assert!(Arc::ptr_eq(&records.cache, &stored.cache), "that namespace is watched anyway");
+        let other = records.stored_in("ns", &[Some("team".into())]);
+        assert!(!Arc::ptr_eq(&records.cache, &other.cache), "a watch of its own");
     }
 
     #[tokio::test(start_paused = true)]

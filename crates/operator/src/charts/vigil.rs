@@ -134,11 +134,11 @@ impl Vigils {
     }
 
     /// What was found out, if the same is asked and nothing changed since; the watches go on.
-    pub fn answer(&self, key: &Key, question: u64) -> Option<Option<Culprit>> {
+    pub fn answer(&self, key: &Key, question: u64) -> Option<Answer> {
         let open = self.open();
         let vigil = open.get(key).filter(|vigil| vigil.delivers())?;
         let answer = vigil.answer.as_ref().filter(|answer| answer.question == question)?;
-        (!vigil.news.load(Ordering::Relaxed)).then(|| answer.culprit.clone())
+        (!vigil.news.load(Ordering::Relaxed)).then(|| answer.clone())
     }
 
     /// It is about to be found out: what changes from now on is news.

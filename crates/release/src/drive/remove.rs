@@ -126,7 +126,11 @@ impl Driver {
         owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
         history.check_readable()?;
-        let Some(newest) = history.newest().cloned() else { return Ok(Uninstalled::default()) };
+        let Some(newest) = history.newest().cloned() else {
+            // An uninstall may have been cut short between a record and its pieces.
+            self.store.sweep(&mut history, true).await?;
+            return Ok(Uninstalled::default());
+        };
         let revision = newest.version;
         if newest.info.status == Status::Uninstalled {
             if !self.ways.keep_history {

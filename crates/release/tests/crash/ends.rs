@@ -48,7 +48,9 @@ impl Begun {
     async fn live(&self, ends: &[(usize, End)]) -> Option<Vec<String>> {
         let (model, last) = (self.model.fork(), &self.story.last);
         // Who finds no release installs again what the life before has taken away.
-        let mut repeats = self.story.end != "done" || matches!(last.act, Act::OrBack(_));
+        let mut repeats = self.story.end != "done"
+            || matches!(last.act, Act::OrBack(_))
+            || self.story.name.ends_with("in pieces");
         for (at, end) in ends {
             if cut_short(&model, last, *at, *end).await {
                 return None;

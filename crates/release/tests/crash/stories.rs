@@ -127,7 +127,7 @@ pub fn large() -> Vec<Story> {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             state.to_be_bytes()[0]
         });
-        let data: Vec<u8> = noise.take(1_700_000).collect();
+        let data: Vec<u8> = noise.take(850_000).collect();
         wish.chart.files.push(File { name: "noise".into(), data: data.into() });
         wish
     };

@@ -186,10 +186,15 @@ pub const RESOURCES: [&str; 10] = [
 ];
 
 pub async fn state(model: &Model) -> State {
+    let driver = Doer::from(Act::Leave).driver(model.client(), model);
+    let history = driver.history(NAMESPACE, NAME).await.expect("a history");
     let mut objects = BTreeMap::new();
     for resource in RESOURCES {
         for object in model.objects(resource) {
-            if object["type"] == "helm.sh/release.v1" {
+            let kind = object["type"].as_str().unwrap_or_default();
+            // A piece that no record names is swept with the next revision, or with the last one.
+            let is_piece = kind.starts_with("catamaran/release-") && history.newest().is_some();
+            if kind == "helm.sh/release.v1" || is_piece {
                 continue;
             }
             let name =
@@ -197,8 +202,6 @@ pub async fn state(model: &Model) -> State {
             objects.insert(name, by_content(object));
         }
     }
-    let driver = Doer::from(Act::Leave).driver(model.client(), model);
-    let history = driver.history(NAMESPACE, NAME).await.expect("a history");
     let told = |release: &std::sync::Arc<catamaran_release::Release>| {
         let hooks = release.hooks.iter();
         let hooks = hooks.map(|hook| (hook.name.clone(), hook.last_run.phase.clone())).collect();
