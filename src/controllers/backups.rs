@@ -53,10 +53,7 @@ async fn schedule(
     backup: &BackupSpec,
     image: Option<&str>,
 ) -> Result<Progress, Error> {
-    if backup.storage.claim.is_none() {
-        // Where volumes are bound to the first pod it waits for one: that is no trouble.
-        cx.apply(claim(cx, backup)?).await?;
-    }
+    volume(cx, backup).await?;
     let keep = backup.keep.to_string();
     let arguments = ["--to", "/backups", "--keep", &keep];
     let template = pod(cx, backup, "backup", own_or(backup, image)?, &arguments);
@@ -78,6 +75,15 @@ async fn schedule(
     }
 }
 
+/// Its own, unless another one is named. Of somebody else's that has its name nothing is taken.
+async fn volume(cx: &Cx<'_, MemcachedBackup>, backup: &BackupSpec) -> Result<(), Error> {
+    if backup.storage.claim.is_none() {
+        // Where volumes are bound to the first pod it waits for one: that is no trouble.
+        cx.apply(claim(cx, backup)?).await?;
+    }
+    Ok(())
+}
+
 async fn restored(
     cx: &Cx<'_, MemcachedBackup>,
     backup: &BackupSpec,
@@ -89,6 +95,7 @@ async fn restored(
     if last.as_ref().is_some_and(|last| last.succeeded) {
         return Ok(Progress::Ready); // done once; the Job is not needed any more
     }
+    volume(cx, backup).await?;
     let mut arguments = vec!["--from", "/backups", "--backup", &restore.backup];
     if restore.overwrite {
         arguments.push("--overwrite");

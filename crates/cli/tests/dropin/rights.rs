@@ -63,8 +63,8 @@ async fn a_generated_role_is_enough() {
     assert!(role.status.success(), "{}: {role:?}", program.display());
     let role = String::from_utf8(role.stdout).unwrap();
     for line in [
-        "services]\n  verbs: [get]",
-        "resources: [pods/log]",
+        "resources: [pods/log, services]",
+        "verbs: [get]",
         "resources: [deployments]",
         "resources: [jobs]",
     ] {
