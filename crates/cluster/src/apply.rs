@@ -451,6 +451,8 @@ fn classify(status: &Status) -> FailureKind {
         _ if terminating => FailureKind::NamespaceTerminating,
         (409, "AlreadyExists") => FailureKind::AlreadyExists,
         (409, _) => FailureKind::Conflict,
+        // Admission (OwnerReferencesPermissionEnforcement) learns of a new kind of owners up to 30 s later.
+        (403, _) if status.message.contains("cannot find RESTMapping") => FailureKind::Unavailable,
         (401 | 403, _) => FailureKind::Forbidden,
         (404, _) if about_namespace => FailureKind::NamespaceNotFound,
         (404 | 410, _) => FailureKind::NotFound,
@@ -488,6 +490,10 @@ mod tests {
             (FailureKind::AlreadyExists, json!({"code": 409, "reason": "AlreadyExists"})),
             (FailureKind::Conflict, json!({"code": 409, "reason": "Conflict"})),
             (FailureKind::Forbidden, json!({"code": 403, "reason": "Forbidden"})),
+            (
+                FailureKind::Unavailable,
+                json!({"code": 403, "reason": "Forbidden", "message": "configmaps \"a\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion a/v1 Kind B"}),
+            ),
             (
                 FailureKind::NamespaceTerminating,
                 json!({"code": 403, "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}),

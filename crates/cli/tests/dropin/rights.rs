@@ -79,9 +79,9 @@ async fn a_generated_role_is_enough() {
     let mut command =
         stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
     command.env("KUBECONFIG", kubeconfig);
+    admission_knows(&stage, "shops", &stage.shop("web", &json!({})));
     let operator = Operator::start(command, stage.folder.path());
 
-    stage.apply(&stage.shop("web", &json!({})));
     stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
     stage.apply(&stage.shop("web", &json!({ "more": { "enabled": true } })));
     stage.shop_becomes("web", "all of it", |shop| {
@@ -95,6 +95,25 @@ async fn a_generated_role_is_enough() {
         assert!(!log.contains(word), "{log}");
     }
     nothing_was_forbidden(&stage);
+}
+
+/// Admission hears of a new kind up to 30 s late, and until then refuses objects with an owner of it.
+fn admission_knows(stage: &Stage, plural: &str, owner: &serde_json::Value) {
+    stage.apply(owner);
+    let name = owner["metadata"]["name"].as_str().unwrap();
+    let uid = stage.get(&stage.kind(plural), name)["metadata"]["uid"].clone();
+    let mut owned = config_map("probe", &json!({}));
+    owned["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name, "uid": uid,
+        "blockOwnerDeletion": true,
+    }]);
+    stage.write("probe.json", &owned.to_string());
+    let account = format!("--as=system:serviceaccount:{}:manager", stage.namespace.name());
+    let arguments = ["create", &account, "--dry-run=server", "-f", "probe.json"];
+    until("admission", || match stage.complaint(&arguments) {
+        told if told.contains("RESTMapping") => Err(told),
+        _ => Ok(()),
+    });
 }
 
 /// Of all that the account `manager` asked for.
@@ -135,12 +154,13 @@ async fn a_role_for_several_charts_is_enough_for_all_their_ways() {
     let mut command =
         stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
     command.env("KUBECONFIG", kubeconfig);
-    let _operator = Operator::start(command, stage.folder.path());
     let all = json!({ "ingress": { "enabled": true },
         "autoscaling": { "enabled": true, "minReplicas": 1, "maxReplicas": 2 } });
-    stage.apply(&stage.resource("Cache", "cache", &all));
-    stage.apply(&stage.resource("Mirror", "mirror", &json!({ "a": "1" })));
-    stage.apply(&stage.shop("web", &json!({ "more": { "enabled": true } })));
+    let shop = stage.shop("web", &json!({ "more": { "enabled": true } }));
+    admission_knows(&stage, "caches", &stage.resource("Cache", "cache", &all));
+    admission_knows(&stage, "mirrors", &stage.resource("Mirror", "mirror", &json!({ "a": "1" })));
+    admission_knows(&stage, "shops", &shop);
+    let _operator = Operator::start(command, stage.folder.path());
     let becomes = |kind: &str, name: &str, want: &dyn Fn(&serde_json::Value) -> bool| {
         until(name, || {
             let now = stage.get(&stage.kind(kind), name);

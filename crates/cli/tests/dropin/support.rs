@@ -65,12 +65,11 @@ impl Stage {
         });
         self.apply(&crd);
         self.kinds.push(name.clone());
-        self.kubectl(&[
-            "wait",
-            "--for=condition=Established",
-            &format!("crd/{name}"),
-            "--timeout=30s",
-        ]);
+        // kubectl's wait fails where a definition has no conditions yet.
+        until("established", || {
+            let crd = self.get("crd", &name);
+            if is(&crd, "Established", "True") { Ok(()) } else { Err(crd["status"].to_string()) }
+        });
     }
 
     /// Writes a chart to helm-charts.
@@ -139,6 +138,12 @@ impl Stage {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{} {arguments:?}: {told}", program.display());
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What kubectl tells on its standard error, however it ends.
+    pub fn complaint(&self, arguments: &[&str]) -> String {
+        let program = self.cluster.tools().unwrap().kubectl();
+        String::from_utf8_lossy(&self.output(&program, arguments).stderr).into_owned()
     }
 
     fn output(&self, program: &Path, arguments: &[&str]) -> Output {
