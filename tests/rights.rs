@@ -287,10 +287,11 @@ async fn a_backup_and_a_restore(bench: &Bench) {
         object.data.to_string().contains(&format!("\"{image}\""))
     };
     becomes(&cron_jobs, "kept-backup", "the new image", |object| has(object, "i:2")).await;
-    let restore = jobs.list(&kube::api::ListParams::default()).await.unwrap().items;
-    let restore = restore.into_iter().find_map(|job| job.metadata.name);
-    let restore = restore.unwrap();
-    becomes(&jobs, &restore, "the new image", |object| has(object, "i:2")).await;
+    eventually("the Job has the new image", async || {
+        let all = jobs.list(&kube::api::ListParams::default()).await.map_err(|e| e.to_string())?;
+        if all.iter().any(|job| has(job, "i:2")) { Ok(()) } else { Err(format!("{all:?}")) }
+    })
+    .await;
     delete(&bench.backups(), "kept").await;
     vanishes(&bench.backups(), "kept").await;
 }

@@ -236,9 +236,14 @@ async fn what_is_orphaned_stays_and_goes_on() {
     // The shop goes on by itself.
     let shop = town.stage.ready("tea").await;
     assert!(shop.owner_references().is_empty());
+    let first = town.stalls.get("tea").await.unwrap().uid();
     town.stalls.delete("tea", &DeleteParams::default()).await.unwrap();
+    becomes(&town.stalls, "tea", "made anew", |stall| stall.uid() != first).await;
+    let second = town.stalls.get("tea").await.unwrap().uid();
+    let is_its =
+        |map: &ConfigMap| map.owner_references().iter().any(|of| Some(&of.uid) == second.as_ref());
+    becomes(&town.maps, "tea", "sold by the new stall", is_its).await;
     town.stage.ready("tea").await;
-    town.sells("tea", "tea").await;
     // Orphaned in its turn, the release stays, and helm sees it.
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Orphan),
