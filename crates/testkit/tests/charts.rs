@@ -110,8 +110,10 @@ async fn each_action_can_be_refused() {
     assert_eq!(field(&stuck, "Irreconcilable", "message"), "never");
     assert_eq!(field(&stuck, "Deployed", "status"), "True", "what is there stays");
     stage.holds("web", json!({ "a": "1" })).await;
-    notebook.allow();
+    // Allowed only then: whatever wakes it meanwhile finds what is wanted now.
     stage.patch("web", json!({ "spec": web("3") })).await;
+    notebook.allow();
+    stage.patch("web", json!({ "metadata": { "labels": { "try": "upgrade" } } })).await;
     stage.holds("web", json!({ "a": "3" })).await;
     stage.ready("web").await;
     assert_eq!(stage.revisions("web").await, ["v1 superseded", "v2 deployed"]);
