@@ -110,8 +110,12 @@ async fn each_action_can_be_refused() {
     assert_eq!(field(&stuck, "Irreconcilable", "message"), "never");
     assert_eq!(field(&stuck, "Deployed", "status"), "True", "what is there stays");
     stage.holds("web", json!({ "a": "1" })).await;
-    // Allowed only then: whatever wakes it meanwhile finds what is wanted now.
+    // Allowed only when that was seen: something else may wake it before.
     stage.patch("web", json!({ "spec": web("3") })).await;
+    becomes(&stage.shops, "web", "refused again", |shop| {
+        shop.data["status"]["observedGeneration"] == json!(shop.metadata.generation)
+    })
+    .await;
     notebook.allow();
     stage.patch("web", json!({ "metadata": { "labels": { "try": "upgrade" } } })).await;
     stage.holds("web", json!({ "a": "3" })).await;
