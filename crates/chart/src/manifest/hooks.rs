@@ -1,6 +1,7 @@
 //! Hooks, told apart by their annotations.
 
-use super::{Head, Hook};
+use super::{Head, Hook, Manifest};
+use crate::{ManifestError, Profile};
 
 const HOOK: &str = "helm.sh/hook";
 const WEIGHT: &str = "helm.sh/hook-weight";
@@ -23,7 +24,7 @@ const EVENTS: &[&str] = &[
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A part of the release.
-    Manifest,
+    Manifest(Box<Manifest>),
     /// Run at events.
     Hook(Box<Hook>),
     /// Names an event Helm does not know (Helm 2's `crd-install`, a slip of the
@@ -31,17 +32,29 @@ pub(super) enum Role {
     Unknown(String),
 }
 
-pub(super) fn role_of(head: &Head, path: &str, document: &str) -> Role {
-    let Some(events) = head.annotations.get(HOOK) else { return Role::Manifest };
+/// What a document of a file is.
+///
+/// # Errors
+///
+/// See [`Head::parse`].
+pub(super) fn role_of(path: &str, document: &str, profile: Profile) -> Result<Role, ManifestError> {
+    let head = Head::parse(path, document, profile)?;
+    let Some(events) = head.annotations.get(HOOK) else {
+        return Ok(Role::Manifest(Box::new(Manifest {
+            source: path.to_owned(),
+            content: document.to_owned(),
+            api_version: head.api_version,
+            kind: head.kind,
+            name: head.name,
+        })));
+    };
     let Some(events_known) = words(events).map(event).collect::<Option<Vec<_>>>() else {
-        return Role::Unknown(events.clone());
+        return Ok(Role::Unknown(events.clone()));
     };
     let policies = |annotation| {
         head.annotations.get(annotation).map_or_else(Vec::new, |list| words(list).collect())
     };
-    Role::Hook(Box::new(Hook {
-        name: head.name.clone(),
-        kind: head.kind.clone(),
+    Ok(Role::Hook(Box::new(Hook {
         path: path.to_owned(),
         manifest: document.to_owned(),
         events: events_known,
@@ -49,7 +62,9 @@ pub(super) fn role_of(head: &Head, path: &str, document: &str) -> Role {
         weight: head.annotations.get(WEIGHT).and_then(|w| w.parse().ok()).unwrap_or(0),
         delete_policies: policies(DELETE_POLICY),
         output_log_policies: policies(OUTPUT_LOG_POLICY),
-    }))
+        name: head.name,
+        kind: head.kind,
+    })))
 }
 
 fn words(list: &str) -> impl Iterator<Item = String> + '_ {
@@ -67,11 +82,9 @@ fn event(name: String) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
-
     fn role(annotations: &str) -> Role {
         let text = format!("kind: Job\nmetadata:\n  name: a\n  annotations: {annotations}\n");
-        role_of(&Head::parse("f", &text, Profile::Helm43).unwrap(), "f", &text)
+        role_of("f", &text, Profile::Helm43).unwrap()
     }
 
     #[test]
@@ -87,7 +100,7 @@ mod tests {
         assert!(
             matches!(role("{helm.sh/hook: test, helm.sh/hook-weight: x}"), Role::Hook(h) if h.weight == 0)
         );
-        assert_eq!(role("{a: b}"), Role::Manifest);
+        assert!(matches!(role("{a: b}"), Role::Manifest(manifest) if manifest.name == "a"));
         assert_eq!(
             role(r#"{helm.sh/hook: "crd-install, test"}"#),
             Role::Unknown("crd-install, test".into())

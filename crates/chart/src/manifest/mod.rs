@@ -17,8 +17,8 @@ pub use post_render::{PostRender, PostRenderers};
 pub use split::split;
 
 use crate::notice::Notice;
-use crate::{Crd, ManifestError, Profile, gojson};
-use hooks::Role;
+use crate::{Crd, ManifestError, Profile, gojson, share};
+use hooks::{Role, role_of};
 
 /// One document that belongs to the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,9 @@ pub struct Rendered {
     pub drawn: Option<Drawn>,
 }
 
+/// Bytes of documents whose heads take much longer to read than a thread to start.
+const WORTH_THREADS: usize = 256 << 10;
+
 /// How many documents a rendering may yield. A release of more could not be stored.
 const MAX_DOCUMENTS: usize = 50_000;
 
@@ -105,37 +108,39 @@ impl Rendered {
         profile: Profile,
     ) -> Result<Self, ManifestError> {
         let mut rendered = Self::default();
-        let mut count = 0;
+        let mut documents = Vec::new();
+        let mut too_many = Ok(());
         for (path, text) in files {
             if base_name(path).starts_with('_') || text.trim().is_empty() {
                 continue;
             }
-            let documents = split(text, profile);
-            count += documents.len();
-            if count > MAX_DOCUMENTS {
+            documents.extend(split(text, profile).into_iter().map(|document| (path, document)));
+            if documents.len() > MAX_DOCUMENTS {
                 let message = format!("exceeded the limit of {MAX_DOCUMENTS} documents");
                 let file = path.clone();
-                return Err(ManifestError { file, message, ..ManifestError::default() });
-            }
-            for document in documents {
-                rendered.add(path, document, profile)?;
+                too_many = Err(ManifestError { file, message, ..ManifestError::default() });
+                break;
             }
         }
+        let role = |(path, document): &(&String, &str)| role_of(path, document, profile);
+        if files.values().map(String::len).sum::<usize>() < WORTH_THREADS {
+            for document in &documents {
+                rendered.add(role(document)?, profile);
+            }
+        } else {
+            for role in share::map(&documents, || (), |(), document| role(document)) {
+                rendered.add(role?, profile);
+            }
+        }
+        too_many?;
         rendered.manifests.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
         rendered.hooks.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
         Ok(rendered)
     }
 
-    fn add(&mut self, path: &str, document: &str, profile: Profile) -> Result<(), ManifestError> {
-        let head = Head::parse(path, document, profile)?;
-        match hooks::role_of(&head, path, document) {
-            Role::Manifest => self.manifests.push(Manifest {
-                source: path.to_owned(),
-                content: document.to_owned(),
-                api_version: head.api_version,
-                kind: head.kind,
-                name: head.name,
-            }),
+    fn add(&mut self, role: Role, profile: Profile) {
+        match role {
+            Role::Manifest(manifest) => self.manifests.push(*manifest),
             Role::Hook(hook) => self.hooks.push(*hook),
             Role::Unknown(events) => {
                 let old = format!("info: skipping unknown hook: {events:?}");
@@ -148,7 +153,6 @@ impl Rendered {
                 self.warnings.push(notice.line(profile));
             }
         }
-        Ok(())
     }
 
     /// The hooks of an event in the order in which Helm runs them: by weight,
