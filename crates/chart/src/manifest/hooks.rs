@@ -1,7 +1,6 @@
 //! Hooks, told apart by their annotations.
 
-use super::{Head, Hook, Manifest};
-use crate::{ManifestError, Profile};
+use super::{Head, Hook};
 
 const HOOK: &str = "helm.sh/hook";
 const WEIGHT: &str = "helm.sh/hook-weight";
@@ -24,7 +23,7 @@ const EVENTS: &[&str] = &[
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A part of the release.
-    Manifest(Box<Manifest>),
+    Manifest,
     /// Run at events.
     Hook(Box<Hook>),
     /// Names an event Helm does not know (Helm 2's `crd-install`, a slip of the
@@ -32,29 +31,17 @@ pub(super) enum Role {
     Unknown(String),
 }
 
-/// What a document of a file is.
-///
-/// # Errors
-///
-/// See [`Head::parse`].
-pub(super) fn role_of(path: &str, document: &str, profile: Profile) -> Result<Role, ManifestError> {
-    let head = Head::parse(path, document, profile)?;
-    let Some(events) = head.annotations.get(HOOK) else {
-        return Ok(Role::Manifest(Box::new(Manifest {
-            source: path.to_owned(),
-            content: document.to_owned(),
-            api_version: head.api_version,
-            kind: head.kind,
-            name: head.name,
-        })));
-    };
+pub(super) fn role_of(head: &Head, path: &str, document: &str) -> Role {
+    let Some(events) = head.annotations.get(HOOK) else { return Role::Manifest };
     let Some(events_known) = words(events).map(event).collect::<Option<Vec<_>>>() else {
-        return Ok(Role::Unknown(events.clone()));
+        return Role::Unknown(events.clone());
     };
     let policies = |annotation| {
         head.annotations.get(annotation).map_or_else(Vec::new, |list| words(list).collect())
     };
-    Ok(Role::Hook(Box::new(Hook {
+    Role::Hook(Box::new(Hook {
+        name: head.name.clone(),
+        kind: head.kind.clone(),
         path: path.to_owned(),
         manifest: document.to_owned(),
         events: events_known,
@@ -62,9 +49,7 @@ pub(super) fn role_of(path: &str, document: &str, profile: Profile) -> Result<Ro
         weight: head.annotations.get(WEIGHT).and_then(|w| w.parse().ok()).unwrap_or(0),
         delete_policies: policies(DELETE_POLICY),
         output_log_policies: policies(OUTPUT_LOG_POLICY),
-        name: head.name,
-        kind: head.kind,
-    })))
+    }))
 }
 
 fn words(list: &str) -> impl Iterator<Item = String> + '_ {
@@ -82,9 +67,11 @@ fn event(name: String) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Profile;
+
     fn role(annotations: &str) -> Role {
         let text = format!("kind: Job\nmetadata:\n  name: a\n  annotations: {annotations}\n");
-        role_of("f", &text, Profile::Helm43).unwrap()
+        role_of(&Head::parse("f", &text, Profile::Helm43).unwrap(), "f", &text)
     }
 
     #[test]
@@ -100,7 +87,7 @@ mod tests {
         assert!(
             matches!(role("{helm.sh/hook: test, helm.sh/hook-weight: x}"), Role::Hook(h) if h.weight == 0)
         );
-        assert!(matches!(role("{a: b}"), Role::Manifest(manifest) if manifest.name == "a"));
+        assert_eq!(role("{a: b}"), Role::Manifest);
         assert_eq!(
             role(r#"{helm.sh/hook: "crd-install, test"}"#),
             Role::Unknown("crd-install, test".into())

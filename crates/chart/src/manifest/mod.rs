@@ -18,7 +18,7 @@ pub use split::split;
 
 use crate::notice::Notice;
 use crate::{Crd, ManifestError, Profile, gojson, share};
-use hooks::{Role, role_of};
+use hooks::Role;
 
 /// One document that belongs to the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,23 +114,27 @@ impl Rendered {
             if base_name(path).starts_with('_') || text.trim().is_empty() {
                 continue;
             }
-            documents.extend(split(text, profile).into_iter().map(|document| (path, document)));
-            if documents.len() > MAX_DOCUMENTS {
+            let found = split(text, profile);
+            if documents.len() + found.len() > MAX_DOCUMENTS {
                 let message = format!("exceeded the limit of {MAX_DOCUMENTS} documents");
                 let file = path.clone();
                 too_many = Err(ManifestError { file, message, ..ManifestError::default() });
                 break;
             }
+            documents.extend(found.into_iter().map(|document| (path, document)));
         }
-        let role = |(path, document): &(&String, &str)| role_of(path, document, profile);
-        if files.values().map(String::len).sum::<usize>() < WORTH_THREADS {
-            for document in &documents {
-                rendered.add(role(document)?, profile);
-            }
-        } else {
-            for role in share::map(&documents, || (), |(), document| role(document)) {
-                rendered.add(role?, profile);
-            }
+        // Only what is plain, as reading takes many times the document's size.
+        let heads = match files.values().map(String::len).sum() {
+            0..WORTH_THREADS => Vec::new(),
+            _ => share::map(&documents, || (), |(), (_, document)| Head::of_plain(document)),
+        };
+        let mut heads = heads.into_iter();
+        for (path, document) in documents {
+            let head = match heads.next().flatten() {
+                Some(head) => head,
+                None => Head::parse(path, document, profile)?,
+            };
+            rendered.add(path, document, head, profile);
         }
         too_many?;
         rendered.manifests.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
@@ -138,9 +142,15 @@ impl Rendered {
         Ok(rendered)
     }
 
-    fn add(&mut self, role: Role, profile: Profile) {
-        match role {
-            Role::Manifest(manifest) => self.manifests.push(*manifest),
+    fn add(&mut self, path: &str, document: &str, head: Head, profile: Profile) {
+        match hooks::role_of(&head, path, document) {
+            Role::Manifest => self.manifests.push(Manifest {
+                source: path.to_owned(),
+                content: document.to_owned(),
+                api_version: head.api_version,
+                kind: head.kind,
+                name: head.name,
+            }),
             Role::Hook(hook) => self.hooks.push(*hook),
             Role::Unknown(events) => {
                 let old = format!("info: skipping unknown hook: {events:?}");

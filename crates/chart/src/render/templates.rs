@@ -15,9 +15,11 @@ const MAX_CODE: usize = 64 << 20;
 /// Bytes of templates that take much longer to parse than a thread to start.
 const WORTH_THREADS: usize = 128 << 10;
 
-/// Bytes of code that is made by several threads: what an innocent large chart has. Of more the rest is
-/// parsed by one alone, so that a chart that takes all the room takes hardly more than that.
+/// Bytes of code that several threads make, and that any one text may take of it: more than an innocent
+/// large chart has. The rest is parsed by one alone, so that a chart that takes all the room does not
+/// take much of it twice.
 const MAX_AHEAD: usize = 16 << 20;
+const MAX_TEXT_AHEAD: usize = 4 << 20;
 
 /// The compiled templates of the charts that take part, of both languages.
 #[derive(Debug)]
@@ -93,7 +95,7 @@ fn parse_ahead(set: &TemplateSet, sources: &[Source<'_>]) -> Vec<Option<ParsedTe
     }
     let room = AtomicUsize::new(MAX_AHEAD);
     let parse = |(): &mut (), source: &Source<'_>| {
-        let left = room.load(Ordering::Relaxed);
+        let left = room.load(Ordering::Relaxed).min(MAX_TEXT_AHEAD);
         let text = Some(source).filter(go)?.text;
         let parsed = set.parse_apart(&source.name, Arc::clone(text), left).ok()?;
         let less = |left: usize| Some(left.saturating_sub(parsed.size()));
