@@ -23,7 +23,7 @@ pub(crate) mod vigil;
 mod wait;
 mod wishes;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
@@ -51,6 +51,7 @@ use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
+use crate::rights::Lacking;
 use crate::watches::{Overrides, Watch};
 use code::calls::Owed;
 use memory::Memory;
@@ -85,8 +86,12 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
-    /// Whether `crds/` is left out, as the right is missing.
-    without_crds: AtomicBool,
+    /// The right to bring what is in `crds/`; it is left out without.
+    defining: Lacking,
+    /// The right to take a Helm operator's owner references off records.
+    disowning: Lacking,
+    /// The right to keep what templates draw.
+    keeping: Lacking,
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -154,7 +159,9 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
-            without_crds: AtomicBool::new(false),
+            defining: Lacking::default(),
+            disowning: Lacking::default(),
+            keeping: Lacking::default(),
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
