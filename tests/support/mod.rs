@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use catamaran_localcluster::{LocalCluster, Namespace, Tools};
+use catamaran_localcluster::{ESTABLISHED, LocalCluster, Namespace, Tools};
 #[allow(unused_imports)] // each test file uses its own part
 pub use catamaran_testkit::{becomes, eventually, vanishes};
 use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -50,7 +50,7 @@ impl Bench {
     pub fn crds(&self) {
         self.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/crd"]);
         let crds = ["crd/memcacheds.cache.my.domain", "crd/memcachedbackups.cache.my.domain"];
-        self.kubectl(&["wait", "--for=condition=Established", crds[0], crds[1], "--timeout=30s"]);
+        self.kubectl(&["wait", ESTABLISHED, crds[0], crds[1], "--timeout=30s"]);
     }
 
     /// Runs kubectl in the namespace; what it prints.

@@ -31,7 +31,7 @@ mod servers;
 mod weather;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
-pub use catamaran_localcluster::Mark;
+pub use catamaran_localcluster::{ESTABLISHED, Mark};
 pub use chaos::Dice;
 pub use clock::HeldClock;
 pub use crds::check_crds;

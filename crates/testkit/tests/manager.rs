@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use catamaran_operator::native::{Action, Cx, Error, Reconciler, Status};
 use catamaran_operator::{Manager, Options};
-use catamaran_testkit::{Bench, Running, becomes, eventually};
+use catamaran_testkit::{Bench, ESTABLISHED, Running, becomes, eventually};
 use futures::future::join_all;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -457,12 +457,7 @@ async fn kinds_that_are_missing_delay_no_other_and_start_when_they_come() {
     let file = file.to_str().unwrap();
     let serves = async || {
         let begun = Instant::now();
-        bench.kubectl(&[
-            "wait",
-            "--for=condition=Established",
-            "--timeout=30s",
-            &format!("crd/{crd}"),
-        ]);
+        bench.kubectl(&["wait", ESTABLISHED, "--timeout=30s", &format!("crd/{crd}")]);
         bench.kubectl(&["apply", "-f", file]);
         bench.kubectl(&[
             "wait",

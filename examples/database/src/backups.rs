@@ -1,6 +1,6 @@
 //! Backups: a volume that outlives the database, a schedule, what came of the last one, a restore.
 
-use catamaran_operator::native::{Cx, Error, Progress};
+use catamaran_operator::native::{Cx, Ending, Error, Progress};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::PostParams;
 use kube::core::Selector;
@@ -84,18 +84,9 @@ fn last(cx: &Cx<'_, Database>) -> Result<Option<LastBackup>, Error> {
     let selector: Selector = labels.into_iter().collect();
     let pods = cx.list::<Pod>(&selector)?;
     let ended = pods.iter().filter_map(|pod| {
-        let status = pod.status.as_ref()?;
-        let succeeded = match status.phase.as_deref() {
-            Some("Succeeded") => true,
-            Some("Failed") => false,
-            _ => return None,
-        };
-        let container = status.container_statuses.iter().flatten().next();
-        let end = container.and_then(|container| container.state.as_ref()?.terminated.as_ref());
-        let said = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
-        let Report { file, bytes } = serde_json::from_str(said).unwrap_or_default();
-        let finished = end.and_then(|end| end.finished_at.clone());
-        let finished_at = finished.or_else(|| pod.creation_timestamp());
+        let ending = Ending::of(pod)?;
+        let Report { file, bytes } = serde_json::from_str(&ending.message).unwrap_or_default();
+        let (finished_at, succeeded) = (ending.at, ending.is_success);
         Some(LastBackup { finished_at, succeeded, file, bytes })
     });
     Ok(ended.max_by_key(|backup| backup.finished_at.as_ref().map(|at| at.0)))

@@ -187,11 +187,10 @@ impl ChartController {
             let (applied, drawn) = self.drive(work).await?;
             report::log(applied.done, &applied.release);
             self.tell.done(&work.resource, applied.done, &applied.release);
-            let shown = self.status_manifest;
-            let told = report::Deployed::new(&applied.history, &applied.release, shown);
+            let told = self.told(&applied);
             told.tell(&mut work.draft);
             let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
-            self.remember(work, drawn, &applied);
+            self.remember(work, drawn, (&applied, told));
             self.memory().accept(work.key);
             self.after(work.cx, work.key, applied.done, &applied.release).await?;
         }
@@ -221,18 +220,21 @@ impl ChartController {
         }
     }
 
-    /// Remembers an action that went to its end.
+    /// What status says of an action that went to its end.
+    pub(super) fn told(&self, applied: &Applied) -> report::Deployed {
+        report::Deployed::new(&applied.history, &applied.release, self.status_manifest)
+    }
+
+    /// Remembers an action that went to its end, and what is told of it.
     pub(super) fn remember(
         &self,
         work: &Work<'_>,
         drawn: (&str, Option<SystemTime>),
-        applied: &Applied,
+        applied: (&Applied, report::Deployed),
     ) {
         let cache = |gvk: &GroupVersionKind| self.cache(gvk);
-        let shown = self.status_manifest;
-        let told = report::Deployed::new(&applied.history, &applied.release, shown);
         let mut memory = self.memory();
-        memory.remember(work.key, &work.resource, drawn, (applied, told), cache);
+        memory.remember(work.key, &work.resource, drawn, applied, cache);
         if let Some(known) = memory.get_mut(work.key) {
             known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
         }
