@@ -46,7 +46,11 @@ impl Bench {
         Self::on(catamaran_localcluster::shared().await.unwrap(), name, definitions).await
     }
 
+<<<<<<< HEAD
     /// The same on a cluster of the test's own, to which it can do what others must not see.
+=======
+    /// The same on a cluster of one's own, with a real node for instance.
+>>>>>>> main
     pub async fn on(
         cluster: LocalCluster,
         name: &str,

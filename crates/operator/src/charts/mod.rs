@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod ahead;
 mod code;
 mod culprit;
 mod drive;
@@ -53,6 +54,7 @@ use crate::metrics::KindMetrics;
 use crate::native::References;
 use crate::rights::Lacking;
 use crate::watches::{Overrides, Watch};
+use ahead::Ahead;
 use code::calls::Owed;
 use memory::Memory;
 use records::Records;
@@ -73,6 +75,8 @@ pub(crate) struct ChartController {
     labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    /// Histories that were read before their turn.
+    ahead: Ahead,
     vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
@@ -86,12 +90,19 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
+<<<<<<< HEAD
     /// The right to bring what is in `crds/`; it is left out without.
     defining: Lacking,
     /// The right to take a Helm operator's owner references off records.
     disowning: Lacking,
     /// The right to keep what templates draw.
     keeping: Lacking,
+=======
+    /// Whether `crds/` is left out, as the right is missing.
+    without_crds: AtomicBool,
+    /// Whether records may be listed and not read one by one.
+    lists_only: AtomicBool,
+>>>>>>> main
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -149,6 +160,7 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            ahead: Ahead::new(queue),
             vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
@@ -159,9 +171,14 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
+<<<<<<< HEAD
             defining: Lacking::default(),
             disowning: Lacking::default(),
             keeping: Lacking::default(),
+=======
+            without_crds: AtomicBool::new(false),
+            lists_only: AtomicBool::new(false),
+>>>>>>> main
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
@@ -174,11 +191,17 @@ impl ChartController {
 
 impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
+        let key = request.key.clone();
+        let run = |request| async move {
+            let ended = self.run(request).await;
+            self.ahead.forget(&key);
+            ended
+        };
         match &self.setup.span {
-            None => self.run(request).boxed(),
+            None => run(request).boxed(),
             Some(span) => {
                 let span = span(&request.object);
-                self.run(request).instrument(span).boxed()
+                run(request).instrument(span).boxed()
             }
         }
     }
@@ -186,6 +209,7 @@ impl Controller for ChartController {
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.ahead.forget(key);
         self.vigils.end(key);
         self.references.forget(key);
         self.owed.forget(key);
