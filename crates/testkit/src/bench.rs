@@ -46,11 +46,8 @@ impl Bench {
         Self::on(catamaran_localcluster::shared().await.unwrap(), name, definitions).await
     }
 
-<<<<<<< HEAD
-    /// The same on a cluster of the test's own, to which it can do what others must not see.
-=======
-    /// The same on a cluster of one's own, with a real node for instance.
->>>>>>> main
+    /// The same on a cluster of one's own, with a real node for instance, or to do to it what others
+    /// must not see.
     pub async fn on(
         cluster: LocalCluster,
         name: &str,

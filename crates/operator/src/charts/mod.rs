@@ -24,7 +24,7 @@ pub(crate) mod vigil;
 mod wait;
 mod wishes;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
@@ -90,19 +90,14 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
-<<<<<<< HEAD
     /// The right to bring what is in `crds/`; it is left out without.
     defining: Lacking,
     /// The right to take a Helm operator's owner references off records.
     disowning: Lacking,
     /// The right to keep what templates draw.
     keeping: Lacking,
-=======
-    /// Whether `crds/` is left out, as the right is missing.
-    without_crds: AtomicBool,
     /// Whether records may be listed and not read one by one.
     lists_only: AtomicBool,
->>>>>>> main
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -171,14 +166,10 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
-<<<<<<< HEAD
             defining: Lacking::default(),
             disowning: Lacking::default(),
             keeping: Lacking::default(),
-=======
-            without_crds: AtomicBool::new(false),
             lists_only: AtomicBool::new(false),
->>>>>>> main
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
