@@ -7,6 +7,7 @@ mod crowd;
 mod labels;
 mod names;
 mod namespaces;
+mod projects;
 mod quiet;
 mod rights;
 mod seeds;
