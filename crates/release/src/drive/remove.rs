@@ -263,7 +263,9 @@ impl Driver {
         let deployed = removals(history, deployed, &kinds);
         let mut created = removals(history, created, &kinds);
         created.retain(|removal| !deployed.iter().any(|kept| kept.id == removal.id));
-        created.iter_mut().for_each(|removal| removal.doubtful = true);
+        for removal in &mut created {
+            removal.doubtful = true;
+        }
         let release = (history.name(), history.namespace());
         let nothing = HashSet::new();
         Ok(self.remove(&created, release, &nothing, Cascade::Background).await?.0)
