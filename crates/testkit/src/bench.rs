@@ -43,7 +43,15 @@ struct Flags {
 impl Bench {
     /// A namespace whose name begins with `name`, on a cluster that knows these kinds.
     pub async fn new(name: &str, definitions: &[CustomResourceDefinition]) -> Self {
-        let cluster = catamaran_localcluster::shared().await.unwrap();
+        Self::on(catamaran_localcluster::shared().await.unwrap(), name, definitions).await
+    }
+
+    /// The same on a cluster of one's own, with a real node for instance.
+    pub async fn on(
+        cluster: LocalCluster,
+        name: &str,
+        definitions: &[CustomResourceDefinition],
+    ) -> Self {
         let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
         let params = PatchParams::apply("catamaran-testkit").force();
         for definition in definitions {

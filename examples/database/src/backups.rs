@@ -1,9 +1,8 @@
 //! Backups: a volume that outlives the database, a schedule, what came of the last one, a restore.
 
-use catamaran_operator::native::{Cx, Ending, Error, Progress};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use catamaran_operator::native::{Cx, Error, Progress};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::PostParams;
-use kube::core::Selector;
 use kube::{Api, ResourceExt};
 use serde::Deserialize;
 
@@ -80,14 +79,33 @@ struct Report {
 
 /// What the pod of a scheduled backup said that ended last.
 fn last(cx: &Cx<'_, Database>) -> Result<Option<LastBackup>, Error> {
-    let labels = jobs::labels(cx, "backup");
-    let selector: Selector = labels.into_iter().collect();
-    let pods = cx.list::<Pod>(&selector)?;
-    let ended = pods.iter().filter_map(|pod| {
-        let ending = Ending::of(pod)?;
+    let ended = jobs::endings(cx, "backup", None)?.into_iter().map(|ending| {
         let Report { file, bytes } = serde_json::from_str(&ending.message).unwrap_or_default();
-        let (finished_at, succeeded) = (ending.at, ending.is_success);
-        Some(LastBackup { finished_at, succeeded, file, bytes })
+        LastBackup { finished_at: ending.at, succeeded: ending.is_success, file, bytes }
     });
     Ok(ended.max_by_key(|backup| backup.finished_at.as_ref().map(|at| at.0)))
+}
+
+/// The last dump, before everything goes.
+pub(crate) async fn snapshot(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
+    let known = cx.fields();
+    // A database that was never set up holds nothing; one in the middle of an upgrade holds nothing yet,
+    // and what it will hold lies on the volume of backups.
+    if !cx.spec.snapshot || known.set_up.is_none() || known.loads.is_some() {
+        return Ok(Progress::Ready);
+    }
+    match cx.apply(jobs::dump(cx, settled, "snapshot", false)?).await {
+        // The volume of backups goes with its namespace.
+        Err(Error::Waiting { reason, .. }) if reason == "NamespaceTerminating" => {
+            return Ok(Progress::Ready);
+        }
+        Ok(Progress::Ready) => {
+            cx.event("Snapshot", "the database is on its volume of backups");
+            return Ok(Progress::Ready);
+        }
+        waits => {
+            volume(cx).await?;
+            waits
+        }
+    }
 }

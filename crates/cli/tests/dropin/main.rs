@@ -4,6 +4,7 @@
 
 mod annotations;
 mod crowd;
+mod fleet;
 mod labels;
 mod names;
 mod namespaces;

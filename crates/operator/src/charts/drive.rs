@@ -11,12 +11,13 @@ use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
     Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
-    ObjectId, PlannedObject, Status, Ways,
+    PlannedObject, Status, Ways,
 };
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
+use super::memory::Findings;
 use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
@@ -25,7 +26,7 @@ use super::{Action as Doing, ChartController, Planned};
 use crate::manager::queue::Key;
 
 /// How long the first list of a kind may take before its objects are read one by one.
-const FIRST_LIST: Duration = Duration::from_secs(5);
+pub(super) const FIRST_LIST: Duration = Duration::from_secs(5);
 
 impl ChartController {
     /// Renders with the seed that is kept, once it turns out that something is drawn.
@@ -328,8 +329,11 @@ impl ChartController {
 
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
     /// revision meanwhile: then what they should be has to be found out anew.
-    pub(super) async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
-        let history = self.history(work).await?;
+    pub(super) async fn repair(&self, work: &Work<'_>, found: &Findings) -> Result<bool, Stop> {
+        let history = match self.newest_deployed(work.key).await {
+            Some(history) => history,
+            None => self.history(work).await?,
+        };
         let newest = history.newest().map(|newest| newest.version);
         let known = self.memory().get_mut(work.key).map(|known| known.told.version);
         if newest != known {
@@ -339,7 +343,8 @@ impl ChartController {
             self.before_known(work.cx, Doing::Repair, &history, deployed).await?;
         }
         let apply = self.tell.phase("apply");
-        let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
+        let driver = self.driver.clone().lacking(found.gone.iter().cloned());
+        let repaired = driver.repair(&history, Some(&work.owner), &found.drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
@@ -350,6 +355,30 @@ impl ChartController {
         drop(apply);
         self.after(work.cx, work.key, applied.done, &applied.release).await?;
         Ok(true)
+    }
+
+    /// The remembered revision's record, if nobody has written another since: cheaper than a LIST, for
+    /// which the API server may wait until it is sure of what it has.
+    async fn newest_deployed(&self, key: &Key) -> Option<History> {
+        if self.lists_only.load(Ordering::Relaxed) {
+            return None;
+        }
+        let known = self.memory().get_mut(key).map(|it| (it.release.clone(), it.told.version));
+        let ((namespace, name), revision) = known?;
+        let _plan = self.tell.phase("plan");
+        match self.driver.newest_deployed(&namespace, &name, revision).await {
+            Ok(history) => history.inspect(|history| self.records.read(history)),
+            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+                self.lists_only.store(true, Ordering::Relaxed);
+                let right = "get secrets";
+                tracing::info!(
+                    right,
+                    "no right to read a record by itself: all of a release are listed"
+                );
+                None
+            }
+            Err(_) => None, // the LIST tells what is wrong
+        }
     }
 
     async fn rendered(

@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod ahead;
 mod code;
 mod culprit;
 mod drive;
@@ -52,6 +53,7 @@ use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
 use crate::watches::{Overrides, Watch};
+use ahead::Ahead;
 use code::calls::Owed;
 use memory::Memory;
 use records::Records;
@@ -72,6 +74,8 @@ pub(crate) struct ChartController {
     labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    /// Histories that were read before their turn.
+    ahead: Ahead,
     vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
@@ -87,6 +91,8 @@ pub(crate) struct ChartController {
     full_record: bool,
     /// Whether `crds/` is left out, as the right is missing.
     without_crds: AtomicBool,
+    /// Whether records may be listed and not read one by one.
+    lists_only: AtomicBool,
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -144,6 +150,7 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            ahead: Ahead::new(queue),
             vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
@@ -155,6 +162,7 @@ impl ChartController {
             crds: watch.crds,
             full_record: watch.full_record,
             without_crds: AtomicBool::new(false),
+            lists_only: AtomicBool::new(false),
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
@@ -167,11 +175,17 @@ impl ChartController {
 
 impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
+        let key = request.key.clone();
+        let run = |request| async move {
+            let ended = self.run(request).await;
+            self.ahead.forget(&key);
+            ended
+        };
         match &self.setup.span {
-            None => self.run(request).boxed(),
+            None => run(request).boxed(),
             Some(span) => {
                 let span = span(&request.object);
-                self.run(request).instrument(span).boxed()
+                run(request).instrument(span).boxed()
             }
         }
     }
@@ -179,6 +193,7 @@ impl Controller for ChartController {
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.ahead.forget(key);
         self.vigils.end(key);
         self.references.forget(key);
         self.owed.forget(key);

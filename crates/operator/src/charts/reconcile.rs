@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, chart_label};
+use catamaran_release::{Applied, Error as ReleaseError, History, Owner, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -180,7 +180,7 @@ impl ChartController {
         let is_refused = self.memory().refused(work.key).is_some();
         let known = if is_refused { None } else { self.remembered(work) };
         let done = match &known {
-            Some(drifted) => drifted.is_empty() || self.repair(work, drifted).await?,
+            Some(found) => found.drifted.is_empty() || self.repair(work, found).await?,
             None => false,
         };
         if !done {
@@ -240,8 +240,8 @@ impl ChartController {
         }
     }
 
-    /// The objects that drifted, if the release is remembered and its inputs did not move.
-    fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
+    /// How the objects are found, if the release is remembered and its inputs did not move.
+    fn remembered(&self, work: &mut Work<'_>) -> Option<Findings> {
         let mut memory = self.memory();
         let remembered = memory.get_mut(work.key).filter(|known| {
             known.is_about(&work.resource, &work.wishes.rotation)
@@ -256,7 +256,7 @@ impl ChartController {
             return None; // what no watch tells is found out by applying it all once more
         }
         remembered.told.tell(&mut work.draft);
-        Some(findings.drifted)
+        Some(findings)
     }
 
     fn look(&self, key: &Key) -> Findings {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, ObjectId, Status};
+use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, Status};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -267,9 +267,8 @@ impl ChartController {
     /// Meanwhile what is deployed is kept as it is.
     pub(super) async fn rest(&self, work: &Work<'_>, rest: Duration) -> Result<Next, Stop> {
         let found = self.memory().get_mut(work.key).map(|known| known.look(Instant::now()));
-        let drifted: Vec<ObjectId> = found.map(|found| found.drifted).unwrap_or_default();
-        if !drifted.is_empty() {
-            self.repair(work, &drifted).await?;
+        if let Some(found) = found.filter(|found| !found.drifted.is_empty()) {
+            self.repair(work, &found).await?;
         }
         Ok(Next::After(rest))
     }

@@ -140,6 +140,11 @@ impl Queue {
         }
     }
 
+    /// What comes next of a kind out of its first list, at most so many; nothing live among it.
+    pub fn upcoming(&self, kind: KindId, most: usize) -> Vec<Key> {
+        self.lock().upcoming(kind).take(most).cloned().collect()
+    }
+
     /// Gives a key back; if it was added meanwhile it becomes ready now.
     pub fn done(&self, key: &Key) {
         self.change(|lines| lines.done(key));

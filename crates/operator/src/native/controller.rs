@@ -64,6 +64,8 @@ pub(super) struct Shared {
     pub related: Vec<(GroupVersionKind, Arc<Cache<Dependent>>)>,
     /// The kinds of children, each with where they are watched; `None` is everywhere.
     pub owned: HashMap<GroupVersionKind, HashSet<Option<String>>>,
+    /// Whether children have no owner references, wherever they are.
+    pub outlast: bool,
     stored: Vec<StoredKind>,
     dependents: Arc<Dependents>,
     epochs: AtomicU64,
@@ -98,6 +100,7 @@ impl Shared {
                 namespaces.extend(namespace.map(Some));
             }
         }
+        let outlast = watches.outlast;
         let stored = watches.listed.into_iter().map(|listed| {
             let (objects, typed) = (listed.start)(hub, kind);
             StoredKind {
@@ -121,6 +124,7 @@ impl Shared {
             references,
             related,
             owned,
+            outlast,
             stored: stored.collect(),
             dependents: hub.dependents.clone(),
             epochs: AtomicU64::new(1),
