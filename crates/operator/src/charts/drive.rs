@@ -386,7 +386,12 @@ impl ChartController {
         self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
-            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+            // As operator-sdk, for which rendering is the first step of an install.
+            stuck: if facts.is_install {
+                Stuck::ReleaseFailed(reasons::INSTALL_ERROR)
+            } else {
+                Stuck::Irreconcilable(reasons::RECONCILE_ERROR)
+            },
         })
     }
 
