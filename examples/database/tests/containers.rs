@@ -264,7 +264,8 @@ async fn what_loses_data_is_refused(stage: &Stage) {
 async fn a_deletion_leaves_a_snapshot_that_can_be_restored(stage: &Stage) {
     let rows = stage.sql("shop", "SELECT count(*) FROM orders").await;
     stage.bench.kubectl(&["create", "job", "running", "--from=cronjob/shop-backup"]);
-    stage.bench.kubectl(&["delete", "db", "shop", "--cascade=foreground", "--timeout=60s"]);
+    stage.bench.kubectl(&["delete", "db", "shop", "--cascade=foreground", "--wait=false"]);
+    stage.gone("shop").await;
     let files = stage.backups("shop").await;
     assert!(files.iter().any(|file| file.ends_with("-snapshot.dump")), "{files:?}");
     eventually("no server is left", async || {
@@ -282,5 +283,6 @@ async fn a_deletion_leaves_a_snapshot_that_can_be_restored(stage: &Stage) {
     stage.ready("shop").await;
     assert_eq!(stage.sql("shop", "SELECT count(*) FROM orders").await, rows);
     stage.tell(format!("made anew, with all {rows} rows of the snapshot"));
-    stage.bench.kubectl(&["delete", "db", "shop", "--timeout=60s"]);
+    stage.bench.kubectl(&["delete", "db", "shop", "--wait=false"]);
+    stage.gone("shop").await;
 }

@@ -109,6 +109,16 @@ impl Stage {
         .await
     }
 
+    pub async fn gone(&self, name: &str) {
+        let databases: Api<Database> = self.bench.api();
+        self.long("gone", async || match databases.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(database)) => Err(format!("{:?}", database.status)),
+            Err(error) => Err(error.to_string()),
+        })
+        .await;
+    }
+
     /// As `eventually`, for what takes its time.
     pub async fn long<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
         let begun = Instant::now();
