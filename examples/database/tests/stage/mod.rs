@@ -184,7 +184,8 @@ impl Stage {
         let task = tokio::spawn(async move {
             let mut looks = 0;
             while !stopped.load(Ordering::Relaxed) {
-                let secret = secrets.get(&format!("{name}-credentials")).await.unwrap();
+                let secret = secrets.get(&format!("{name}-credentials")).await;
+                let Ok(secret) = secret else { continue };
                 let password =
                     String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap();
                 let asks = (0..2).map(|number| {
