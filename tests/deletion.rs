@@ -4,6 +4,7 @@
 
 mod support;
 
+use catamaran_localcluster::ESTABLISHED;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use support::{
@@ -122,7 +123,7 @@ async fn a_definition_that_is_taken_away_is_told_and_holds_up_no_end() {
     let (file, named) = (file.path().to_str().unwrap().to_owned(), format!("crd/things.{group}"));
     let define = || {
         bench.kubectl(&["apply", "-f", &file]);
-        bench.kubectl(&["wait", "--for=condition=Established", &named, "--timeout=30s"]);
+        bench.kubectl(&["wait", ESTABLISHED, &named, "--timeout=30s"]);
     };
     define();
     let folder = mirror("");

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use catamaran_localcluster::{LocalCluster, Request};
+use catamaran_localcluster::{ESTABLISHED, LocalCluster, Request};
 use kube::Api;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -75,12 +75,7 @@ async fn its_rights_are_enough_and_none_is_idle() {
     let cluster = LocalCluster::builder().nodes(2).audit(true).start().await.unwrap();
     let bench = Bench::on(cluster, "rights").await;
     bench.kubectl(&["apply", "-f", "tests/fixtures/httproute-crd.yaml"]);
-    bench.kubectl(&[
-        "wait",
-        "--for=condition=Established",
-        "-f",
-        "tests/fixtures/httproute-crd.yaml",
-    ]);
+    bench.kubectl(&["wait", ESTABLISHED, "-f", "tests/fixtures/httproute-crd.yaml"]);
     bench.kubectl(&[
         "-n",
         SYSTEM,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Cx, Error, Only, Progress, Watches};
+use catamaran_operator::native::{Cx, Ending, Error, Only, Progress, Watches};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
@@ -203,30 +203,20 @@ fn ended(cx: &Cx<'_, MemcachedBackup>, component: &str) -> Result<Option<BackupR
 
 /// What came of a pod, if it has ended.
 fn run(pod: &Pod) -> Option<BackupRun> {
-    let status = pod.status.as_ref()?;
-    let succeeded = match status.phase.as_deref() {
-        Some("Succeeded") => true,
-        Some("Failed") => false,
-        _ => return None,
-    };
-    let container = status.container_statuses.iter().flatten().next();
-    let end = container.and_then(|container| container.state.as_ref()?.terminated.as_ref());
-    let said = end.and_then(|end| end.message.as_deref()).unwrap_or_default();
-    let report: Report = serde_json::from_str(said).unwrap_or_default();
+    let ending = Ending::of(pod)?;
+    let report: Report = serde_json::from_str(&ending.message).unwrap_or_default();
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let message = match (succeeded, report.error.as_str()) {
+    let message = match (ending.is_success, report.error.as_str()) {
         (false, "") => {
-            let code = end.map_or(-1, |end| end.exit_code);
+            let code = ending.exit_code.unwrap_or(-1);
             format!("pod {} ended with exit code {code}", pod.name_any())
         }
         (_, error) => error.to_owned(),
     };
     Some(BackupRun {
         job: pod.labels().get("batch.kubernetes.io/job-name").cloned().unwrap_or_default(),
-        finished_at: end
-            .and_then(|end| end.finished_at.clone())
-            .or_else(|| pod.creation_timestamp()),
-        succeeded,
+        finished_at: ending.at,
+        succeeded: ending.is_success,
         file: report.file,
         items: signed(report.items),
         bytes: signed(report.bytes),

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Place, World, is_free, text};
+use crate::kinds::Place;
+use crate::rules::{is_free, text};
+use crate::world::World;
 
 /// Annotation of a Job's pod template: what its pod ends with. The simulated nodes know it, too.
 const EXIT_CODE: &str = "fake.catamaran.test/exit-code";

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// Where an object lies: group, resource, namespace, name.
+pub(crate) type Place = (String, String, String, String);
+
 /// A kind that is served.
 #[allow(clippy::struct_field_names)] // it is Kubernetes' name
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,6 +28,7 @@ mod changes;
 mod controllers;
 mod kinds;
 mod request;
+mod rules;
 mod sets;
 mod shape;
 mod world;

@@ -72,8 +72,9 @@ pub enum Content {
     OwnedThenMetadata,
 }
 
-/// How many objects a page of the list before the watch has.
-const PAGE: u32 = 500;
+/// How many objects a page of a list has. Decoded, with `managedFields`, one object takes tens of KiB, and
+/// at a start all kinds are listed at once.
+const PAGE: u32 = 100;
 
 /// What happened to an object, as far as its projection goes.
 #[derive(Debug)]
@@ -188,7 +189,7 @@ pub async fn follow<P>(
     on_change: impl Fn(Change<P>),
     on_trouble: impl Fn(&Trouble),
 ) {
-    let mut config = watcher::Config::default();
+    let mut config = watcher::Config::default().page_size(PAGE);
     if let Some(selector) = &target.selector {
         config = config.labels(selector);
     }

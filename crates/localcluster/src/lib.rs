@@ -74,6 +74,11 @@ mod real;
 mod supervisor;
 mod tools;
 
+/// For `kubectl wait`: until a definition is served. Asked for the condition by name, kubectl fails where
+/// there are no conditions yet.
+pub const ESTABLISHED: &str =
+    "--for=jsonpath={.status.conditions[?(@.type==\"Established\")].status}=True";
+
 pub use audit::{AuditLog, Mark, Request};
 pub use builder::{Builder, shared};
 pub use cluster::LocalCluster;

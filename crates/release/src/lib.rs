@@ -46,4 +46,4 @@ pub use error::{Error, Waiting};
 pub use objects::{CHART_LABEL, ObjectId, Owner, PlannedObject, chart_label};
 pub use plan::hooks::{Event, Why};
 pub use plan::{Action, Desired, History};
-pub use record::{Info, Release, Status};
+pub use record::{Info, Packed, Release, Status};

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
-use support::{Login, connect, create, inventory, prepared, ready};
+use support::{connect, create, inventory, login, prepared, ready};
 
 const OPERATOR: &str = env!("CARGO_BIN_EXE_homelab");
 const DATABASES: [&str; 3] = ["a", "b", "c"];
@@ -105,16 +105,4 @@ async fn connect_again(bench: &catamaran_testkit::Bench, server: &Server) {
     let connections: Api<PostgresConnection> = bench.api();
     vanishes(&connections, "db").await;
     connect(bench, server).await;
-}
-
-async fn login(secrets: &Api<Secret>, database: &str) -> Login {
-    let data = secrets.get(&format!("{database}-connection")).await.unwrap().data.unwrap();
-    let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
-    Login {
-        port: text("port").parse().unwrap(),
-        database: text("database"),
-        user: text("username"),
-        password: text("password"),
-        url: text("url"),
-    }
 }

@@ -9,7 +9,7 @@ use homelab::api::PostgresDatabase;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use support::{Lab, Login, condition, inventory, ready};
+use support::{Lab, Login, condition, inventory, login, ready};
 
 #[tokio::test]
 async fn a_database_has_a_role_of_least_rights_and_goes_with_its_resource() {
@@ -79,7 +79,7 @@ async fn wrong_passwords_are_told_and_the_secret_is_what_counts() {
     .await;
     assert!(first.run("").await.is_err());
     eventually("the url follows", async || {
-        let url = lab.login("mine").await.url;
+        let url = login(&lab.secrets, "mine").await.url;
         if url.contains("by%20hand%20%2F%20%C3%BC@") { Ok(()) } else { Err(url) }
     })
     .await;
@@ -98,7 +98,7 @@ async fn wrong_passwords_are_told_and_the_secret_is_what_counts() {
         if !data.contains_key("url") {
             return Err("no Secret yet".to_owned());
         }
-        lab.login("mine").await.run("").await.map_err(|error| error.to_string())
+        login(&lab.secrets, "mine").await.run("").await.map_err(|error| error.to_string())
     })
     .await;
     assert!(by_hand.run("").await.is_err());

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::tar_names::ShortNames;
 use super::{Account, MAX_FILE_BYTES, RawFile};
-use crate::LoadError;
+use crate::{LoadError, gopath};
 
 /// Tells what a file is that is no archive, since people give values files by mistake.
 pub(super) fn check_kind(path: &Path) -> Result<(), LoadError> {
@@ -117,8 +117,8 @@ fn inner_name(path: &str) -> Result<String, LoadError> {
     if rest.starts_with('/') {
         return refuse("chart illegally contains absolute paths".into());
     }
-    let name = clean(&rest);
-    if name.is_empty() {
+    let name = gopath::clean(&rest);
+    if name == "." {
         return refuse(format!(
             "chart illegally contains content outside the base directory: {path:?}"
         ));
@@ -137,21 +137,6 @@ fn inner_name(path: &str) -> Result<String, LoadError> {
         return refuse("chart yaml not in base directory".into());
     }
     Ok(name)
-}
-
-/// Go's `path.Clean` of a relative path, but empty instead of a dot.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]

@@ -59,14 +59,33 @@ impl Chart {
     /// [`CompiledChart::check`] and [`CompiledChart::render`], because the
     /// functions they may use depend on the profile.
     pub fn compile(self) -> Result<CompiledChart, RenderError> {
-        if !matches!(self.metadata.kind.as_str(), "" | "application") {
-            return Err(RenderError::NotInstallable(self.metadata.kind));
+        let missing = self.missing_dependencies();
+        if missing.is_empty() || !self.is_application() {
+            return self.compile_incomplete();
         }
+        Err(RenderError::MissingDependencies(missing))
+    }
+
+    /// The dependencies of Chart.yaml that are not under `charts/`, by name.
+    pub fn missing_dependencies(&self) -> Vec<String> {
         let there = |name: &String| self.dependencies.iter().any(|child| child.name() == name);
         let wanted = self.metadata.dependencies.iter().map(|dependency| &dependency.name);
-        let missing: Vec<_> = wanted.filter(|name| !there(name)).cloned().collect();
-        if !missing.is_empty() {
-            return Err(RenderError::MissingDependencies(missing));
+        wanted.filter(|name| !there(name)).cloned().collect()
+    }
+
+    fn is_application(&self) -> bool {
+        matches!(self.metadata.kind.as_str(), "" | "application")
+    }
+
+    /// [`Chart::compile`] whatever dependencies are missing: they are left out, as by Helm's library,
+    /// on which operators stand; only its commands look.
+    ///
+    /// # Errors
+    ///
+    /// The chart is a library.
+    pub fn compile_incomplete(self) -> Result<CompiledChart, RenderError> {
+        if !self.is_application() {
+            return Err(RenderError::NotInstallable(self.metadata.kind));
         }
         let mut inner = Arc::new(Inner { chart: self, cache: cache::Cache::default() });
         if let Some(inner) = Arc::get_mut(&mut inner) {

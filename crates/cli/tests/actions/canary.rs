@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use catamaran_localcluster::ESTABLISHED;
+
 use crate::owned::{Operator, definition, until};
 use crate::support::{Charts, Hand, Place};
 
@@ -92,7 +94,7 @@ async fn nothing_that_is_said_quotes_a_secret() {
         };
         charts.write("demo/values.yaml", &format!("text: {CANARY}\n"));
         place.kubectl(&format!("apply -f {folder}/definition.yaml"));
-        place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
+        place.kubectl(&format!("wait {ESTABLISHED} crd/owners.{group}"));
         let log = charts.path().join("log");
         let start = |charts: &Charts| {
             let file = fs::File::options().create(true).append(true).open(&log).unwrap();

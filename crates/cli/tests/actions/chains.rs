@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use catamaran_localcluster::ESTABLISHED;
 use serde_json::Value;
 
 use crate::support::{Charts, Hand, Place};
@@ -65,7 +66,7 @@ async fn ten_revisions_leave_what_they_say_and_nothing_else() {
         let other = Place::new(&cluster, there.name(), charts.path());
         charts.write("definition.yaml", DEFINITION);
         place.kubectl(&format!("apply -f {}/definition.yaml", charts.path().display()));
-        place.kubectl("wait --for=condition=Established crd/things.chain.test");
+        place.kubectl(&format!("wait {ESTABLISHED} crd/things.chain.test"));
         let chain = tokio::task::spawn_blocking(move || chain(&place, &other, &charts, flags));
         chains.push((here, there, chain));
     }

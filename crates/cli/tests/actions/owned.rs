@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use catamaran_localcluster::LocalCluster;
+use catamaran_localcluster::{ESTABLISHED, LocalCluster};
 use serde_json::Value;
 
 use crate::support::{CONFIG_MAP, Charts, Hand, Place};
@@ -98,7 +98,7 @@ async fn what_is_done_by_hand_leaves_the_owner_on_every_object() {
     let done = tokio::task::spawn_blocking(move || {
         let folder = charts.path().display().to_string();
         place.kubectl(&format!("apply -f {folder}/definition.yaml"));
-        place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
+        place.kubectl(&format!("wait {ESTABLISHED} crd/owners.{group}"));
         place.kubectl(&format!("apply -f {folder}/owner.yaml"));
         let watches = charts.path().join("watches.yaml");
         let start = || Operator::start(&cluster, &place.namespace, &watches);
@@ -165,7 +165,7 @@ async fn an_operator_replaces_definitions_only_if_its_watch_says_so() {
     let done = tokio::task::spawn_blocking(move || {
         let folder = charts.path().display().to_string();
         place.kubectl(&format!("apply -f {folder}/definition.yaml"));
-        place.kubectl(&format!("wait --for=condition=Established crd/owners.{group}"));
+        place.kubectl(&format!("wait {ESTABLISHED} crd/owners.{group}"));
         place.kubectl(&format!("apply -f {folder}/owner.yaml"));
         let things = format!("things.{group}");
         let text = || {

@@ -4,9 +4,11 @@
 
 mod annotations;
 mod crowd;
+mod fleet;
 mod labels;
 mod names;
 mod namespaces;
+mod projects;
 mod quiet;
 mod rights;
 mod seeds;

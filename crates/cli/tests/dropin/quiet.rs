@@ -18,12 +18,13 @@ fn asked(stage: &Stage, audit: &AuditLog, since: Mark) -> Vec<String> {
     ours.map(|it| format!("{} {} {} {}", it.verb, it.resource, it.subresource, it.uri)).collect()
 }
 
-fn audit(stage: &Stage) -> AuditLog {
+/// What the operator asks for.
+pub fn audit(stage: &Stage) -> AuditLog {
     stage.cluster.audit().of_agent("catamaran/")
 }
 
 /// Waits until nothing of the namespace was asked for so long.
-async fn rests(stage: &Stage, audit: &AuditLog) -> Mark {
+pub async fn rests(stage: &Stage, audit: &AuditLog) -> Mark {
     let begun = std::time::Instant::now();
     let mut mark = audit.mark().unwrap();
     loop {

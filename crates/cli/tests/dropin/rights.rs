@@ -1,5 +1,7 @@
 //! Under the rights that projects give.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::support::{MIRROR, Operator, Stage, config_map, is, until};
@@ -56,12 +58,7 @@ rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, upd
 async fn a_generated_role_is_enough() {
     let stage = Stage::of("generated", CHART).await;
     stage.write("helm-charts/demo/values.yaml", "more: {enabled: false}\n");
-    let namespace = stage.namespace.name();
-    let program = stage.program();
-    let role =
-        stage.command(&["generate", "rbac"]).args(["--namespace", namespace]).output().unwrap();
-    assert!(role.status.success(), "{}: {role:?}", program.display());
-    let role = String::from_utf8(role.stdout).unwrap();
+    let (role, command) = under_the_printed_role(&stage).await;
     for line in [
         "resources: [pods/log, services]",
         "verbs: [get]",
@@ -70,15 +67,6 @@ async fn a_generated_role_is_enough() {
     ] {
         assert!(role.contains(line), "{line}:\n{role}");
     }
-    stage.write("role.yaml", &role);
-    stage.kubectl(&["apply", "-f", "role.yaml"]);
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let account = format!("--serviceaccount={namespace}:manager");
-    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
-    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
     admission_knows(&stage, "shops", &stage.shop("web", &json!({})));
     let operator = Operator::start(command, stage.folder.path());
 
@@ -95,6 +83,24 @@ async fn a_generated_role_is_enough() {
         assert!(!log.contains(word), "{log}");
     }
     nothing_was_forbidden(&stage);
+}
+
+/// What `generate rbac` prints for the stage's project, and `run` under that role alone.
+async fn under_the_printed_role(stage: &Stage) -> (String, Command) {
+    let namespace = stage.namespace.name();
+    let role = stage.command(&["generate", "rbac", "--namespace", namespace]).output().unwrap();
+    assert!(role.status.success(), "{role:?}");
+    let role = String::from_utf8(role.stdout).unwrap();
+    stage.write("role.yaml", &role);
+    stage.kubectl(&["apply", "-f", "role.yaml"]);
+    stage.kubectl(&["create", "serviceaccount", "manager"]);
+    let account = format!("--serviceaccount={namespace}:manager");
+    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+    let mut command =
+        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+    command.env("KUBECONFIG", kubeconfig);
+    (role, command)
 }
 
 /// Admission hears of a new kind up to 30 s late, and until then refuses objects with an owner of it.
@@ -143,17 +149,7 @@ async fn a_role_for_several_charts_is_enough_for_all_their_ways() {
          - {{group: GROUP, version: v1, kind: Cache, chart: {chart}, overrideValues: {{httpRoute.enabled: \"\"}}}}\n\
          - {{group: GROUP, version: v1, kind: Mirror, chart: helm-charts/mirror}}\n"
     ));
-    let namespace = stage.namespace.name().to_owned();
-    let role = stage.command(&["generate", "rbac", "--namespace", &namespace]).output().unwrap();
-    stage.write("role.yaml", &String::from_utf8(role.stdout).unwrap());
-    stage.kubectl(&["apply", "-f", "role.yaml"]);
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let account = format!("--serviceaccount={namespace}:manager");
-    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
-    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
+    let (_, command) = under_the_printed_role(&stage).await;
     let all = json!({ "ingress": { "enabled": true },
         "autoscaling": { "enabled": true, "minReplicas": 1, "maxReplicas": 2 } });
     let shop = stage.shop("web", &json!({ "more": { "enabled": true } }));

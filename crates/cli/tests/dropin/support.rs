@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use catamaran_localcluster::{LocalCluster, Namespace};
+use catamaran_localcluster::{ESTABLISHED, LocalCluster, Namespace};
 use serde_json::{Value, json};
 
 /// The longest that anything may take here.
@@ -65,11 +65,7 @@ impl Stage {
         });
         self.apply(&crd);
         self.kinds.push(name.clone());
-        // kubectl's wait fails where a definition has no conditions yet.
-        until("established", || {
-            let crd = self.get("crd", &name);
-            if is(&crd, "Established", "True") { Ok(()) } else { Err(crd["status"].to_string()) }
-        });
+        self.kubectl(&["wait", ESTABLISHED, &format!("crd/{name}"), "--timeout=30s"]);
     }
 
     /// Writes a chart to helm-charts.

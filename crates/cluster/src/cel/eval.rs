@@ -178,27 +178,22 @@ impl<'a> Scope<'a> {
     }
 
     fn calculate(&mut self, sign: &str, left: Val<'a>, right: Val<'a>) -> Answer<'a> {
+        macro_rules! checked {
+            ($left:ident, $right:ident, $val:path) => {
+                match sign {
+                    "+" => $left.checked_add($right),
+                    "-" => $left.checked_sub($right),
+                    "*" => $left.checked_mul($right),
+                    "/" => $left.checked_div($right),
+                    _ => $left.checked_rem($right),
+                }
+                .map($val)
+                .ok_or_else(overflow)
+            };
+        }
         match (left, right) {
-            (Val::Int(left), Val::Int(right)) => {
-                let result = match sign {
-                    "+" => left.checked_add(right),
-                    "-" => left.checked_sub(right),
-                    "*" => left.checked_mul(right),
-                    "/" => left.checked_div(right),
-                    _ => left.checked_rem(right),
-                };
-                result.map(Val::Int).ok_or_else(overflow)
-            }
-            (Val::Uint(left), Val::Uint(right)) => {
-                let result = match sign {
-                    "+" => left.checked_add(right),
-                    "-" => left.checked_sub(right),
-                    "*" => left.checked_mul(right),
-                    "/" => left.checked_div(right),
-                    _ => left.checked_rem(right),
-                };
-                result.map(Val::Uint).ok_or_else(overflow)
-            }
+            (Val::Int(left), Val::Int(right)) => checked!(left, right, Val::Int),
+            (Val::Uint(left), Val::Uint(right)) => checked!(left, right, Val::Uint),
             (Val::Double(left), Val::Double(right)) if sign != "%" => Ok(Val::Double(match sign {
                 "+" => left + right,
                 "-" => left - right,

@@ -11,12 +11,13 @@ use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
     Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
-    ObjectId, PlannedObject, Status, Ways,
+    PlannedObject, Status, Ways,
 };
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
+use super::memory::Findings;
 use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
@@ -25,7 +26,7 @@ use super::{Action as Doing, ChartController, Planned};
 use crate::manager::queue::Key;
 
 /// How long the first list of a kind may take before its objects are read one by one.
-const FIRST_LIST: Duration = Duration::from_secs(5);
+pub(super) const FIRST_LIST: Duration = Duration::from_secs(5);
 
 impl ChartController {
     /// Renders with the seed that is kept, once it turns out that something is drawn.
@@ -151,8 +152,8 @@ impl ChartController {
     async fn disown(&self, history: History) -> Result<History, ReleaseError> {
         match self.driver.disown(history.clone()).await {
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
-                let right = "patch secrets";
-                tracing::warn!(right, %error, "no right to keep a record for its uninstall: done without");
+                let so = format!("records are not kept for an uninstall ({error})");
+                self.disowning.tell("patch secrets", &so);
                 Ok(history)
             }
             disowned => disowned,
@@ -161,20 +162,15 @@ impl ChartController {
 
     /// Brings the definitions of `crds/`; who may not does without, and says so once.
     async fn define(&self) -> Result<(), ReleaseError> {
-        if self.without_crds.load(Ordering::Relaxed) {
+        if self.defining.is_known() {
             return Ok(());
         }
         match self.driver.crds(self.chart.chart()).await {
             Err(ReleaseError::Definition { source_file, source })
                 if source.kind == FailureKind::Forbidden =>
             {
-                self.without_crds.store(true, Ordering::Relaxed);
-                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
-                tracing::warn!(
-                    right,
-                    file = source_file,
-                    "no right to bring the chart's definitions: done without"
-                );
+                let to = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                self.defining.tell(to, &format!("the chart's are left out ({source_file})"));
                 Ok(())
             }
             defined => defined,
@@ -302,7 +298,7 @@ impl ChartController {
         } else {
             (Doing::Upgrade, work.wishes.upgrade())
         };
-        let skipped = self.without_crds.load(Ordering::Relaxed);
+        let skipped = self.defining.is_known();
         let crds = if skipped { Definitions::Skip } else { self.crds };
         let until = self.until(history, desired.release.revision);
         let ways = Ways { crds, full_record: self.full_record, until, ..ways };
@@ -328,8 +324,11 @@ impl ChartController {
 
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
     /// revision meanwhile: then what they should be has to be found out anew.
-    pub(super) async fn repair(&self, work: &Work<'_>, drifted: &[ObjectId]) -> Result<bool, Stop> {
-        let history = self.history(work).await?;
+    pub(super) async fn repair(&self, work: &Work<'_>, found: &Findings) -> Result<bool, Stop> {
+        let history = match self.newest_deployed(work.key).await {
+            Some(history) => history,
+            None => self.history(work).await?,
+        };
         let newest = history.newest().map(|newest| newest.version);
         let known = self.memory().get_mut(work.key).map(|known| known.told.version);
         if newest != known {
@@ -339,7 +338,8 @@ impl ChartController {
             self.before_known(work.cx, Doing::Repair, &history, deployed).await?;
         }
         let apply = self.tell.phase("apply");
-        let repaired = self.driver.repair(&history, Some(&work.owner), drifted).await;
+        let driver = self.driver.clone().lacking(found.gone.iter().cloned());
+        let repaired = driver.repair(&history, Some(&work.owner), &found.drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
@@ -352,6 +352,30 @@ impl ChartController {
         Ok(true)
     }
 
+    /// The remembered revision's record, if nobody has written another since: cheaper than a LIST, for
+    /// which the API server may wait until it is sure of what it has.
+    async fn newest_deployed(&self, key: &Key) -> Option<History> {
+        if self.lists_only.load(Ordering::Relaxed) {
+            return None;
+        }
+        let known = self.memory().get_mut(key).map(|it| (it.release.clone(), it.told.version));
+        let ((namespace, name), revision) = known?;
+        let _plan = self.tell.phase("plan");
+        match self.driver.newest_deployed(&namespace, &name, revision).await {
+            Ok(history) => history.inspect(|history| self.records.read(history)),
+            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+                self.lists_only.store(true, Ordering::Relaxed);
+                let right = "get secrets";
+                tracing::info!(
+                    right,
+                    "no right to read a record by itself: all of a release are listed"
+                );
+                None
+            }
+            Err(_) => None, // the LIST tells what is wrong
+        }
+    }
+
     async fn rendered(
         &self,
         work: &Work<'_>,
@@ -362,7 +386,12 @@ impl ChartController {
         self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
-            stuck: Stuck::Irreconcilable(reasons::RECONCILE_ERROR),
+            // As operator-sdk, for which rendering is the first step of an install.
+            stuck: if facts.is_install {
+                Stuck::ReleaseFailed(reasons::INSTALL_ERROR)
+            } else {
+                Stuck::Irreconcilable(reasons::RECONCILE_ERROR)
+            },
         })
     }
 

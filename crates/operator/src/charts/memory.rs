@@ -81,6 +81,8 @@ pub(super) struct Left {
 pub(super) struct Findings {
     /// Objects that somebody changed or deleted.
     pub drifted: Vec<ObjectId>,
+    /// Those of them that are not there any more, by what the watch tells.
+    pub gone: Vec<ObjectId>,
     /// When to look again although nothing happens: a cache has not caught up with our own writes yet,
     /// or a repair rests.
     pub again: Option<Duration>,
@@ -245,7 +247,12 @@ impl Remembered {
                 findings.blind = true;
             } else {
                 match object.verdict(now) {
-                    Verdict::Drifted | Verdict::Gone => findings.drifted.push(object.id.clone()),
+                    verdict @ (Verdict::Drifted | Verdict::Gone) => {
+                        if verdict == Verdict::Gone && object.cached().is_none() {
+                            findings.gone.push(object.id.clone());
+                        }
+                        findings.drifted.push(object.id.clone());
+                    }
                     Verdict::Behind => findings.look_again(CATCH_UP),
                     Verdict::Rest(pause) => findings.look_again(pause),
                     Verdict::Same => {}

@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod ahead;
 mod code;
 mod culprit;
 mod drive;
@@ -51,7 +52,9 @@ use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
+use crate::rights::Lacking;
 use crate::watches::{Overrides, Watch};
+use ahead::Ahead;
 use code::calls::Owed;
 use memory::Memory;
 use records::Records;
@@ -72,6 +75,8 @@ pub(crate) struct ChartController {
     labelled: Arc<str>,
     feeds: Feeds,
     records: Records,
+    /// Histories that were read before their turn.
+    ahead: Ahead,
     vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
@@ -85,8 +90,14 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
-    /// Whether `crds/` is left out, as the right is missing.
-    without_crds: AtomicBool,
+    /// The right to bring what is in `crds/`; it is left out without.
+    defining: Lacking,
+    /// The right to take a Helm operator's owner references off records.
+    disowning: Lacking,
+    /// The right to keep what templates draw.
+    keeping: Lacking,
+    /// Whether records may be listed and not read one by one.
+    lists_only: AtomicBool,
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -144,6 +155,7 @@ impl ChartController {
             storage,
             feeds: hub.dependents.feeds().clone(),
             records,
+            ahead: Ahead::new(queue),
             vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
@@ -154,7 +166,10 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
-            without_crds: AtomicBool::new(false),
+            defining: Lacking::default(),
+            disowning: Lacking::default(),
+            keeping: Lacking::default(),
+            lists_only: AtomicBool::new(false),
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
@@ -167,11 +182,17 @@ impl ChartController {
 
 impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
+        let key = request.key.clone();
+        let run = |request| async move {
+            let ended = self.run(request).boxed().await;
+            self.ahead.forget(&key);
+            ended
+        };
         match &self.setup.span {
-            None => self.run(request).boxed(),
+            None => run(request).boxed(),
             Some(span) => {
                 let span = span(&request.object);
-                self.run(request).instrument(span).boxed()
+                run(request).instrument(span).boxed()
             }
         }
     }
@@ -179,6 +200,7 @@ impl Controller for ChartController {
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).forget(key);
         self.records.forget(key);
+        self.ahead.forget(key);
         self.vigils.end(key);
         self.references.forget(key);
         self.owed.forget(key);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Applied, Error as ReleaseError, History, ObjectId, Owner, chart_label};
+use catamaran_release::{Applied, Error as ReleaseError, History, Owner, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -180,18 +180,17 @@ impl ChartController {
         let is_refused = self.memory().refused(work.key).is_some();
         let known = if is_refused { None } else { self.remembered(work) };
         let done = match &known {
-            Some(drifted) => drifted.is_empty() || self.repair(work, drifted).await?,
+            Some(found) => found.drifted.is_empty() || self.repair(work, found).await?,
             None => false,
         };
         if !done {
             let (applied, drawn) = self.drive(work).await?;
             report::log(applied.done, &applied.release);
             self.tell.done(&work.resource, applied.done, &applied.release);
-            let shown = self.status_manifest;
-            let told = report::Deployed::new(&applied.history, &applied.release, shown);
+            let told = self.told(&applied);
             told.tell(&mut work.draft);
             let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
-            self.remember(work, drawn, &applied);
+            self.remember(work, drawn, (&applied, told));
             self.memory().accept(work.key);
             self.after(work.cx, work.key, applied.done, &applied.release).await?;
         }
@@ -221,25 +220,28 @@ impl ChartController {
         }
     }
 
-    /// Remembers an action that went to its end.
+    /// What status says of an action that went to its end.
+    pub(super) fn told(&self, applied: &Applied) -> report::Deployed {
+        report::Deployed::new(&applied.history, &applied.release, self.status_manifest)
+    }
+
+    /// Remembers an action that went to its end, and what is told of it.
     pub(super) fn remember(
         &self,
         work: &Work<'_>,
         drawn: (&str, Option<SystemTime>),
-        applied: &Applied,
+        applied: (&Applied, report::Deployed),
     ) {
         let cache = |gvk: &GroupVersionKind| self.cache(gvk);
-        let shown = self.status_manifest;
-        let told = report::Deployed::new(&applied.history, &applied.release, shown);
         let mut memory = self.memory();
-        memory.remember(work.key, &work.resource, drawn, (applied, told), cache);
+        memory.remember(work.key, &work.resource, drawn, applied, cache);
         if let Some(known) = memory.get_mut(work.key) {
             known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
         }
     }
 
-    /// The objects that drifted, if the release is remembered and its inputs did not move.
-    fn remembered(&self, work: &mut Work<'_>) -> Option<Vec<ObjectId>> {
+    /// How the objects are found, if the release is remembered and its inputs did not move.
+    fn remembered(&self, work: &mut Work<'_>) -> Option<Findings> {
         let mut memory = self.memory();
         let remembered = memory.get_mut(work.key).filter(|known| {
             known.is_about(&work.resource, &work.wishes.rotation)
@@ -254,7 +256,7 @@ impl ChartController {
             return None; // what no watch tells is found out by applying it all once more
         }
         remembered.told.tell(&mut work.draft);
-        Some(findings.drifted)
+        Some(findings)
     }
 
     fn look(&self, key: &Key) -> Findings {

@@ -171,9 +171,22 @@ impl Records {
         none && self.with(namespace, name, believed).unwrap_or_default()
     }
 
+    /// Whether the watch shows that a release has a record.
+    pub fn shows_some(&self, namespace: &str, name: &str) -> bool {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.contains_key(&self.id(namespace, name))
+    }
+
     /// Whether records are watched, so that nobody has to ask for them.
     pub fn is_watching(&self) -> bool {
         self.cache.get().is_some_and(|cache| cache.is_synced())
+    }
+
+    /// Returns once records are watched, or it is known that they cannot be, or when the time is over.
+    pub async fn settled(&self, within: Duration) {
+        if let Some(cache) = self.cache.get() {
+            cache.settled(within).await;
+        }
     }
 
     /// Whether somebody else has written a record since the history was read.

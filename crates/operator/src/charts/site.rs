@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{Driver, Error as ReleaseError, History, Status};
 use kube::ResourceExt;
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -39,17 +40,27 @@ impl Site {
     /// `home` is the namespace for releases of resources that have none; `shared` says that records of
     /// several namespaces lie in one.
     pub fn of(gvk: &GroupVersionKind, resource: &DynamicObject, home: &str, shared: bool) -> Self {
-        let name = resource.name_any();
-        let own = resource.namespace();
+        let key = ObjectKey { namespace: resource.namespace(), name: resource.name_any() };
+        let told = resource.data.pointer("/status/deployedRelease/name");
+        Self::told(gvk, &key, told.and_then(|name| name.as_str()), home, shared)
+    }
+
+    /// The same by what the status tells, if it tells anything.
+    fn told(
+        gvk: &GroupVersionKind,
+        key: &ObjectKey,
+        told: Option<&str>,
+        home: &str,
+        shared: bool,
+    ) -> Self {
+        let (own, name) = (key.namespace.clone(), key.name.clone());
         let whole =
             format!("{}/{}/{}/{name}", gvk.group, gvk.kind, own.as_deref().unwrap_or_default());
         let owner = digest(&whole);
         let derived = derived(&name, &owner);
         let plain = name.len() <= LONGEST && !shared;
         let names: Vec<String> = plain.then(|| name.clone()).into_iter().chain([derived]).collect();
-        let told = resource.data.pointer("/status/deployedRelease/name");
-        let told = told.and_then(|name| name.as_str()).map(str::to_owned);
-        let told = told.filter(|told| names.contains(told));
+        let told = told.map(str::to_owned).filter(|told| names.contains(told));
         let namespace = own.unwrap_or_else(|| home.to_owned());
         let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
         Self { namespace, names, told, owner, group, kind, name }
@@ -70,6 +81,11 @@ impl Site {
         let told = self.told.as_deref();
         let others = self.names.iter().map(String::as_str).filter(move |name| told != Some(name));
         told.into_iter().chain(others)
+    }
+
+    /// The name to be looked for first.
+    pub fn likeliest(&self) -> &str {
+        self.candidates().next().unwrap_or(&self.name)
     }
 
     /// Whether a release is this resource's: by its record's label; or by its record's owner, where a
@@ -94,13 +110,23 @@ impl Site {
 impl ChartController {
     /// Where the release of a resource is.
     pub(super) fn site(&self, resource: &DynamicObject) -> Site {
-        let namespace = resource.namespace();
-        let elsewhere = self.storage.as_ref().filter(|place| Some(*place) != namespace.as_ref());
-        Site::of(&self.gvk, resource, &self.home, elsewhere.is_some() && namespace.is_some())
+        let shared = self.is_shared(resource.metadata.namespace.as_ref());
+        Site::of(&self.gvk, resource, &self.home, shared)
     }
 
-    /// The release of a resource: one LIST, and a second one where the first shows somebody else's;
-    /// none where the watch shows that there is no record yet.
+    /// The same as long as nothing is known of a resource but its name.
+    pub(super) fn site_of(&self, key: &ObjectKey) -> Site {
+        let shared = self.is_shared(key.namespace.as_ref());
+        Site::told(&self.gvk, key, None, &self.home, shared)
+    }
+
+    /// Whether the records of a namespace lie with those of others.
+    fn is_shared(&self, namespace: Option<&String>) -> bool {
+        self.storage.is_some() && namespace.is_some() && self.storage.as_ref() != namespace
+    }
+
+    /// The release of a resource: one LIST, or a part of one, and a second one where the first shows somebody
+    /// else's; none where the watch shows that there is no record yet.
     pub(super) async fn find(
         &self,
         driver: &Driver,
@@ -111,6 +137,15 @@ impl ChartController {
         let mut found = None;
         for name in site.candidates() {
             self.records.follow(&self.feeds, key, &site.namespace, name);
+            if name == site.likeliest()
+                && let Some(history) = self.ahead(driver, key, site, name).await
+            {
+                if site.owns(&history, chart) {
+                    return Ok(history);
+                }
+                found = Some(history);
+                continue;
+            }
             self.records.reading(&site.namespace, name);
             // Records that lie elsewhere are not under the release's namespace.
             let none = self.storage.is_none() && self.records.shows_none(&site.namespace, name);

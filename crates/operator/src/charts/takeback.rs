@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, ObjectId, Status};
+use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, Status};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -59,6 +59,16 @@ impl Refused {
     }
 }
 
+/// Why an action is taken back.
+struct Failure {
+    stuck: Stuck,
+    message: String,
+    /// No object of it was ever sent.
+    is_bare: bool,
+    /// Another attempt may go better.
+    is_transient: bool,
+}
+
 impl ChartController {
     /// What becomes of a release whose action has ended in an error.
     pub(super) async fn take_back(
@@ -82,7 +92,7 @@ impl ChartController {
         if now.newest().is_none_or(|newest| newest.info.status != Status::Failed) {
             return stop;
         }
-        self.note(work, stuck, message, is_bare, transient);
+        self.note(work, Failure { stuck, message, is_bare, is_transient: transient });
         self.undo(work, &now).await
     }
 
@@ -99,20 +109,21 @@ impl ChartController {
             // By another process. Why it failed stands in the record before.
             let failed = history.releases().rev().find(|old| old.info.status == Status::Failed);
             let message = failed.map_or("it was being taken back", |old| &old.info.description);
-            self.note(work, stuck(history), message.to_owned(), false, true);
+            let (stuck, message) = (stuck(history), message.to_owned());
+            self.note(work, Failure { stuck, message, is_bare: false, is_transient: true });
         }
         Err(self.undo(work, history).await)
     }
 
-    /// Remembers what is taken back, and why: whether no object of it was ever sent, and whether another
-    /// attempt may go better.
-    fn note(&self, work: &Work<'_>, stuck: Stuck, message: String, is_bare: bool, transient: bool) {
+    /// Remembers what is taken back, and why.
+    fn note(&self, work: &Work<'_>, failure: Failure) {
+        let Failure { stuck, message, is_bare, is_transient } = failure;
         let mut memory = self.memory();
         let before = memory.refused(work.key);
         let before = before.filter(|old| old.is_of(&work.resource, &work.wishes, &work.config));
         let times = match before {
             // What cannot be as it is asked for rests as long as can be.
-            _ if !transient => u32::from(u8::MAX),
+            _ if !is_transient => u32::from(u8::MAX),
             before => before.map_or(0, |old| old.times).saturating_add(1),
         };
         let refused = Refused {
@@ -214,13 +225,13 @@ impl ChartController {
     ) -> Result<Next, Stop> {
         let Err(Stop::TakenBack(taken)) = outcome else { return outcome };
         let heard = if let Some(applied) = &taken.deployed {
-            let (history, release) = (&applied.history, &applied.release);
+            let release = &applied.release;
             report::log(Done::RolledBack, release);
             self.tell.done(&work.resource, Done::RolledBack, release);
-            let told = report::Deployed::new(history, release, self.status_manifest);
+            let told = self.told(applied);
             told.brought_back(&mut work.draft);
             let rotation = work.wishes.rotation.clone();
-            self.remember(work, (&rotation, None), applied);
+            self.remember(work, (&rotation, None), (applied, told));
             self.after(work.cx, work.key, Done::RolledBack, release).await
         } else {
             tracing::info!("Uninstalled release");
@@ -256,9 +267,8 @@ impl ChartController {
     /// Meanwhile what is deployed is kept as it is.
     pub(super) async fn rest(&self, work: &Work<'_>, rest: Duration) -> Result<Next, Stop> {
         let found = self.memory().get_mut(work.key).map(|known| known.look(Instant::now()));
-        let drifted: Vec<ObjectId> = found.map(|found| found.drifted).unwrap_or_default();
-        if !drifted.is_empty() {
-            self.repair(work, &drifted).await?;
+        if let Some(found) = found.filter(|found| !found.drifted.is_empty()) {
+            self.repair(work, &found).await?;
         }
         Ok(Next::After(rest))
     }

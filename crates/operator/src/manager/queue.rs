@@ -34,6 +34,14 @@ pub struct Key {
     pub object: ObjectKey,
 }
 
+impl Key {
+    /// An object by its name, in this resource's namespace unless one is named.
+    pub fn beside(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
+        let namespace = namespace.or(self.object.namespace.as_deref()).map(str::to_owned);
+        ObjectKey { namespace, name: name.to_owned() }
+    }
+}
+
 /// How soon an item runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
@@ -130,6 +138,11 @@ impl Queue {
                 None => self.changed.notified().await,
             }
         }
+    }
+
+    /// What comes next of a kind out of its first list, at most so many; nothing live among it.
+    pub fn upcoming(&self, kind: KindId, most: usize) -> Vec<Key> {
+        self.lock().upcoming(kind).take(most).cloned().collect()
     }
 
     /// Gives a key back; if it was added meanwhile it becomes ready now.

@@ -1,17 +1,21 @@
 //! Objects as the first list of a watch showed them, until somebody looks: after a restart what a
 //! watch told is not read once more.
 //!
-//! They are whole objects, with `managedFields`, so there is room for few of them: what does not fit
-//! is read when its turn comes.
+//! They are whole objects, with `managedFields`, so they are packed, and there is room for so many of them:
+//! what does not fit is read when its turn comes.
 
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-/// How many bytes of objects are kept at once, of all kinds together.
-const ROOM: usize = 16 * 1024 * 1024;
+/// How many bytes of objects are kept at once, of all kinds together: those of some ten thousand releases.
+const ROOM: usize = 40 * 1024 * 1024;
 
 /// The room for objects that nobody has looked at yet; clones share it.
 #[derive(Clone, Debug)]
@@ -26,14 +30,21 @@ impl Default for Room {
 impl Room {
     /// Keeps an object, if there is room for it.
     pub fn keep(&self, object: &DynamicObject) -> Sight {
-        let Ok(text) = serde_json::to_vec(object) else { return Sight::default() };
-        let size = text.len();
+        let Some(packed) = pack(object) else { return Sight::default() };
+        let size = packed.len();
         let taken = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size));
-        let kept = taken.ok().map(|_| Kept { text: text.into(), room: self.0.clone() });
+        let kept = taken.ok().map(|_| Kept { packed, room: self.0.clone() });
         Sight(Mutex::new(kept))
     }
+}
+
+fn pack(object: &DynamicObject) -> Option<Box<[u8]>> {
+    let text = serde_json::to_vec(object).ok()?;
+    let mut packer = DeflateEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(&text).ok()?;
+    Some(packer.finish().ok()?.into())
 }
 
 /// An object as it was listed; there to be looked at once, as later somebody may have written it.
@@ -44,25 +55,27 @@ impl Sight {
     /// The object, if it was kept and nobody has taken it yet.
     pub fn take(&self) -> Option<Value> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        serde_json::from_slice(&kept.text).ok()
+        let mut text = Vec::new();
+        DeflateDecoder::new(&*kept.packed).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 }
 
 struct Kept {
-    text: Box<[u8]>,
+    packed: Box<[u8]>,
     room: Arc<AtomicUsize>,
 }
 
 /// Without the object, which may hold what nobody may see.
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("bytes", &self.text.len()).finish_non_exhaustive()
+        f.debug_struct("Kept").field("bytes", &self.packed.len()).finish_non_exhaustive()
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.room.fetch_add(self.text.len(), Ordering::Relaxed);
+        self.room.fetch_add(self.packed.len(), Ordering::Relaxed);
     }
 }
 
@@ -73,17 +86,16 @@ mod tests {
 
     #[test]
     fn an_object_is_there_once_and_its_room_is_given_back() {
-        let room = Room::default();
-        let object = |size: usize| -> DynamicObject {
-            let text = "x".repeat(size);
-            serde_json::from_value(json!({"metadata": {"name": "a"}, "data": text})).unwrap()
-        };
-        let (one, other) = (room.keep(&object(ROOM / 2)), room.keep(&object(ROOM / 2)));
+        let object: DynamicObject =
+            serde_json::from_value(json!({"metadata": {"name": "a"}, "data": "text"})).unwrap();
+        let size = pack(&object).unwrap().len();
+        let room = Room(Arc::new(AtomicUsize::new(size * 2 - 1)));
+        let (one, other) = (room.keep(&object), room.keep(&object));
         assert!(other.take().is_none(), "no room");
         assert_eq!(one.take().unwrap()["metadata"]["name"], "a");
         assert!(one.take().is_none());
-        assert!(room.keep(&object(ROOM / 2)).take().is_some());
-        drop(room.keep(&object(ROOM / 2)));
-        assert!(room.keep(&object(ROOM / 2)).take().is_some());
+        assert!(room.keep(&object).take().is_some());
+        drop(room.keep(&object));
+        assert!(room.keep(&object).take().is_some());
     }
 }

@@ -90,12 +90,7 @@ impl<K: Managed> Cx<'_, K> {
         namespace: impl Into<Option<&str>>,
         name: &str,
     ) -> Result<Reference<C>, Error> {
-        let namespace = namespace.into().map(str::to_owned);
-        let key = ObjectKey {
-            namespace: namespace.or_else(|| self.key().object.namespace.clone()),
-            name: name.to_owned(),
-        };
-        self.reference_to(key).await
+        self.reference_to(self.key().beside(namespace.into(), name)).await
     }
 
     /// Not generic in how the namespace is given, so that it is compiled once per kind.

@@ -116,6 +116,14 @@ impl Driver {
 
     /// Reads an object, and applies it unless that would change nothing.
     async fn look(&self, target: &Target, object: &PlannedObject) -> Result<AppliedObject, Error> {
+        if self.lacking.contains(&object.id) {
+            match self.applier.claim(target, &object.body).await {
+                Ok(live) => return Ok(AppliedObject::new(object, live, Found::Missing)),
+                // Somebody was quicker.
+                Err(error) if error.kind == FailureKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let glimpse = self.glimpse.as_ref().and_then(|seen| seen(&object.id, &object.gvk));
         let live = match glimpse {
             Some(live) => Some(live),

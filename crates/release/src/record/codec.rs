@@ -60,7 +60,8 @@ pub fn pack(release: &Release) -> Result<Vec<u8>, CodecError> {
     if json.len() as u64 > LARGEST_UNPACKED {
         return Err(CodecError::Bomb);
     }
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    // Helm packs as tightly as can be, which takes twice the time for a hundredth less.
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(&json).map_err(|_| CodecError::Gzip)?;
     gzip.finish().map_err(|_| CodecError::Gzip)
 }

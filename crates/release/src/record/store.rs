@@ -14,7 +14,7 @@ use kube::api::{ApiResource, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::model::Release;
+use super::model::{Release, secret_name};
 use super::{chunks, codec};
 use crate::plan::History;
 use crate::{Clock, Error};
@@ -124,8 +124,8 @@ impl Teller {
 /// nothing but the payload counts, and no owner reference is put on them.
 #[derive(Debug, Clone)]
 pub struct Store {
-    applier: Applier,
-    clock: Clock,
+    pub(super) applier: Applier,
+    pub(super) clock: Clock,
     /// Where all records lie; `None` is the namespace of each release.
     place: Option<Arc<str>>,
     teller: Teller,
@@ -191,12 +191,31 @@ impl Store {
         Ok(history)
     }
 
+    /// The record of one revision, by one GET; `None` if there is none, or if it lies in several Secrets.
+    pub async fn whole(
+        &self,
+        namespace: &str,
+        name: &str,
+        revision: u32,
+    ) -> Result<Option<Stored>, Error> {
+        let found = self.applier.get(&self.target(namespace, secret_name(name, revision))).await?;
+        let whole = found.filter(|record| type_of(record) == SECRET_TYPE);
+        // One that cannot be read is told of by who reads the history.
+        Ok(whole.and_then(|record| read(&record, &[]).ok()))
+    }
+
+    /// Whether there is a record of a revision.
+    pub async fn exists(&self, namespace: &str, name: &str, revision: u32) -> Result<bool, Error> {
+        let target = self.target(namespace, secret_name(name, revision));
+        Ok(self.applier.get(&target).await?.is_some())
+    }
+
     /// Creates the record: of all who try, one succeeds.
-    pub async fn create(&self, release: Release) -> Result<Stored, Error> {
-        let packed = codec::pack(&release).map_err(Error::Encode)?;
+    /// `packed` is what [`codec::pack`] made of it.
+    pub async fn create(&self, release: Release, packed: &[u8]) -> Result<Stored, Error> {
         let now = self.clock.now().as_second().to_string();
-        let cut = chunks::is_needed(&packed);
-        self.post(release, &packed, cut, [("createdAt", now)]).await
+        let cut = chunks::is_needed(packed);
+        self.post(release, packed, cut, [("createdAt", now)]).await
     }
 
     async fn post(
@@ -348,7 +367,7 @@ impl Loose {
 }
 
 /// Puts a record into the history, or what is wrong with it.
-fn take_in(history: &mut History, record: &Value, pieces: &[&Value]) {
+pub(super) fn take_in(history: &mut History, record: &Value, pieces: &[&Value]) {
     match read(record, pieces) {
         Ok(stored) => history.put(stored),
         Err(error) => {
@@ -360,11 +379,11 @@ fn take_in(history: &mut History, record: &Value, pieces: &[&Value]) {
     }
 }
 
-fn type_of(secret: &Value) -> &str {
+pub(super) fn type_of(secret: &Value) -> &str {
     secret.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn secrets() -> ApiResource {
+pub(super) fn secrets() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Secret"), "secrets")
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)] // all of it is tests
 
+mod batch;
 mod chunks;
 mod cli;
 mod conflicts;

@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use catamaran_testkit::{Bench, HeldClock, Running, Server, becomes};
+use catamaran_testkit::{Bench, ESTABLISHED, HeldClock, Running, Server, becomes};
 use homelab::api::{PostgresConnection, PostgresDatabase, definitions};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -99,20 +99,7 @@ impl Lab {
     /// Waits for a database, and what its Secret says.
     pub async fn ready(&self, database: &str) -> Login {
         becomes(&self.databases, database, "Ready", |resource| ready(resource).0 == "True").await;
-        self.login(database).await
-    }
-
-    pub async fn login(&self, database: &str) -> Login {
-        let secret = self.secrets.get(&format!("{database}-connection")).await.unwrap();
-        let data = secret.data.unwrap();
-        let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
-        Login {
-            port: text("port").parse().unwrap(),
-            database: text("database"),
-            user: text("username"),
-            password: text("password"),
-            url: text("url"),
-        }
+        login(&self.secrets, database).await
     }
 
     pub async fn delete<K>(&self, api: &Api<K>, name: &str)
@@ -124,6 +111,19 @@ impl Lab {
 
     pub async fn quiet(&self) -> catamaran_testkit::Mark {
         self.bench.quiet("homelab", Duration::from_secs(1)).await
+    }
+}
+
+/// What the Secret of a database says.
+pub async fn login(secrets: &Api<Secret>, database: &str) -> Login {
+    let data = secrets.get(&format!("{database}-connection")).await.unwrap().data.unwrap();
+    let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
+    Login {
+        port: text("port").parse().unwrap(),
+        database: text("database"),
+        user: text("username"),
+        password: text("password"),
+        url: text("url"),
     }
 }
 
@@ -141,7 +141,7 @@ pub async fn prepared(name: &str) -> Bench {
     let bench = Bench::new(name, &definitions()).await;
     let redis = format!("{CONFIG}/crd/homelab.mortenolsen.pro_redises.yaml");
     bench.kubectl(&["apply", "--server-side", "-f", &redis]);
-    bench.kubectl(&["wait", "--for=condition=Established", "-f", &redis]);
+    bench.kubectl(&["wait", ESTABLISHED, "-f", &redis]);
     bench
 }
 

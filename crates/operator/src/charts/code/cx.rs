@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use catamaran_cluster::watch::ObjectKey;
 use kube::Client;
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -76,11 +75,7 @@ impl<'a> Cx<'a> {
         namespace: impl Into<Option<&str>>,
         name: &str,
     ) -> Result<Reference<C>, Error> {
-        let namespace = namespace.into().map(str::to_owned);
-        let key = ObjectKey {
-            namespace: namespace.or_else(|| self.key.object.namespace.clone()),
-            name: name.to_owned(),
-        };
+        let key = self.key.beside(namespace.into(), name);
         let by = (&self.controller.mapper, &self.controller.reader);
         self.controller.references.find(by, key, (self.key, self.epoch)).await
     }

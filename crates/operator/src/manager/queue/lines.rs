@@ -132,6 +132,14 @@ impl Lines {
         None
     }
 
+    /// What comes next of a kind out of its first list, in that order.
+    pub fn upcoming(&self, kind: KindId) -> impl Iterator<Item = &Key> {
+        let listed = self.kinds.get(kind).into_iter().flat_map(|kind| &kind.listed);
+        let waits =
+            |key: &&Key| self.waiting.contains_key(*key) && !self.running.contains_key(*key);
+        listed.map(|(_, key)| key).filter(waits)
+    }
+
     /// Whether one more of a kind may be worked on. The last places are kept for kinds that have none.
     fn has_room(&self, kind: KindId) -> bool {
         let Some(Kind { running, bound, .. }) = self.kinds.get(kind) else { return false };

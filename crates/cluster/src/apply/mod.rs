@@ -1,4 +1,4 @@
-//! Writing objects: claim, apply, delete; and why a write was refused.
+//! Writing objects: claim, apply, delete.
 //!
 //! Objects are plain JSON on the wire: a typed struct would drop the fields it does not know.
 //! Every call is under a timeout, as kube's default client waits for ever for an answer. No error
@@ -7,21 +7,26 @@
 //! The client handed in should not retry by itself (`Config::default_retry = false`): a POST or a
 //! claim whose answer was lost would be sent again and meet its own work as a stranger's.
 
+mod reading;
+mod refusal;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams,
-    PostParams, Preconditions, PropagationPolicy, ValidationDirective,
+    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy, ValidationDirective,
 };
-use kube::core::{Request, Resource, Status};
+use kube::core::{Request, Resource};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::fields::takeover::{taken_over, takeover_patch};
 use crate::redact;
+use refusal::classify;
+pub use refusal::{ApplyError, FailureKind};
 
 /// How long one request may take unless [`Applier::timeout`] says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,52 +53,6 @@ impl fmt::Display for Target {
             None => Ok(()),
         }
     }
-}
-
-/// Why a request did not do what it should, in classes that a caller can act upon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FailureKind {
-    /// A claim or creation met an object that is there already.
-    AlreadyExists,
-    /// Somebody else changed or owns it: a field manager, a version or uid that is not the expected one.
-    Conflict,
-    /// We may not do this (RBAC), or admission or a quota refuses it.
-    Forbidden,
-    /// The object is not there.
-    NotFound,
-    /// The API server refuses the object as it is.
-    Invalid,
-    /// Nothing can be created in its namespace any more.
-    NamespaceTerminating,
-    /// The namespace does not exist.
-    NamespaceNotFound,
-    /// No answer in time: it may have been done or not.
-    Timeout,
-    /// The API server or the way to it is out of order (5xx, 429, connection): it may have been done or not.
-    Unavailable,
-    /// Anything else.
-    Other,
-}
-
-impl FailureKind {
-    /// Whether the same request may well succeed later without anybody changing anything.
-    pub fn is_transient(self) -> bool {
-        matches!(self, Self::Conflict | Self::Timeout | Self::Unavailable)
-    }
-}
-
-/// A request about one object that failed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("cannot {verb} {target}: {message}")]
-pub struct ApplyError {
-    /// The class of failure.
-    pub kind: FailureKind,
-    /// What was tried: `apply`, `get`, `delete`, `create`, `update`, `patch`, `list`, `read the logs of`.
-    pub verb: &'static str,
-    /// Which object, as people write it.
-    pub target: String,
-    /// The API server's words, without any content of a Secret.
-    pub message: String,
 }
 
 /// What became of a deletion.
@@ -251,16 +210,6 @@ impl Applier {
         self.send(target, "apply", request).await
     }
 
-    /// The object as it is now (a quorum read), or `None`.
-    pub async fn get(&self, target: &Target) -> Result<Option<Value>, ApplyError> {
-        let request = path(target, "get")?.get(&target.name, &GetParams::default());
-        match self.send(target, "get", request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.kind == FailureKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// POST: fails with [`FailureKind::AlreadyExists`] where there is one.
     pub async fn create(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let request = path(target, "create")?.create(&self.post(), bytes(object));
@@ -272,38 +221,6 @@ impl Applier {
     pub async fn replace(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let request = path(target, "update")?.replace(&target.name, &self.post(), bytes(object));
         self.send(target, "update", request).await
-    }
-
-    /// The objects of a resource that carry these labels, from one namespace.
-    pub async fn list(
-        &self,
-        resource: &ApiResource,
-        namespace: &str,
-        labels: &str,
-    ) -> Result<Vec<Value>, ApplyError> {
-        self.find(resource, namespace, &ListParams::default().labels(labels)).await
-    }
-
-    /// The objects of a resource that `params` selects, from one namespace.
-    pub async fn find(
-        &self,
-        resource: &ApiResource,
-        namespace: &str,
-        params: &ListParams,
-    ) -> Result<Vec<Value>, ApplyError> {
-        let selected = params.label_selector.as_ref().or(params.field_selector.as_ref());
-        let target = Target {
-            resource: resource.clone(),
-            namespace: Some(namespace.to_owned()),
-            name: selected.cloned().unwrap_or_default(),
-        };
-        check(&target, "list", namespace)?;
-        let request = Request::new(DynamicObject::url_path(resource, Some(namespace))).list(params);
-        let mut list = self.send(&target, "list", request).await?;
-        match list.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => Ok(items),
-            _ => Ok(Vec::new()),
-        }
     }
 
     /// Deletes the object if it is still the one with this uid.
@@ -439,31 +356,6 @@ fn check(target: &Target, verb: &'static str, name: &str) -> Result<(), ApplyErr
     Err(ApplyError { kind: FailureKind::Invalid, verb, target: target.to_string(), message })
 }
 
-fn classify(status: &Status) -> FailureKind {
-    let about_namespace =
-        status.details.as_ref().is_some_and(|details| details.kind == "namespaces");
-    let terminating = status
-        .details
-        .iter()
-        .flat_map(|details| &details.causes)
-        .any(|cause| cause.reason == "NamespaceTerminating");
-    match (status.code, status.reason.as_str()) {
-        _ if terminating => FailureKind::NamespaceTerminating,
-        (409, "AlreadyExists") => FailureKind::AlreadyExists,
-        (409, _) => FailureKind::Conflict,
-        // Admission (OwnerReferencesPermissionEnforcement) learns of a new kind of owners up to 30 s later.
-        (403, _) if status.message.contains("cannot find RESTMapping") => FailureKind::Unavailable,
-        (401 | 403, _) => FailureKind::Forbidden,
-        (404, _) if about_namespace => FailureKind::NamespaceNotFound,
-        (404 | 410, _) => FailureKind::NotFound,
-        (400 | 413 | 415 | 422, _) => FailureKind::Invalid,
-        // Server-side apply answers 500 to what does not fit the kind's schema.
-        (500, _) if redact::is_schema_mismatch(status) => FailureKind::Invalid,
-        (429 | 500..=599, _) => FailureKind::Unavailable,
-        _ => FailureKind::Other,
-    }
-}
-
 /// An object's metadata, or an empty map.
 pub fn metadata(object: &Value) -> &Map<String, Value> {
     static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
@@ -478,55 +370,6 @@ pub fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn status(value: Value) -> Status {
-        serde_json::from_value(value).expect("a Status")
-    }
-
-    #[test]
-    fn refusals_are_told_apart() {
-        for (expected, value) in [
-            (FailureKind::AlreadyExists, json!({"code": 409, "reason": "AlreadyExists"})),
-            (FailureKind::Conflict, json!({"code": 409, "reason": "Conflict"})),
-            (FailureKind::Forbidden, json!({"code": 403, "reason": "Forbidden"})),
-            (
-                FailureKind::Unavailable,
-                json!({"code": 403, "reason": "Forbidden", "message": "configmaps \"a\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion a/v1 Kind B"}),
-            ),
-            (
-                FailureKind::NamespaceTerminating,
-                json!({"code": 403, "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}),
-            ),
-            (
-                FailureKind::NotFound,
-                json!({"code": 404, "reason": "NotFound", "details": {"kind": "secrets"}}),
-            ),
-            (
-                FailureKind::NamespaceNotFound,
-                json!({"code": 404, "reason": "NotFound", "details": {"kind": "namespaces"}}),
-            ),
-            (FailureKind::Invalid, json!({"code": 422, "reason": "Invalid"})),
-            (FailureKind::Invalid, json!({"code": 400, "reason": "BadRequest"})),
-            (
-                FailureKind::Invalid,
-                json!({"code": 500, "message": "failed to create typed patch object (ns/a; /v1, Kind=Secret): .x: field not declared in schema"}),
-            ),
-            (
-                FailureKind::Invalid,
-                json!({"code": 500, "message": "failed to convert new object (ns/a; /v1, Kind=Secret) to proper version: x"}),
-            ),
-            (
-                FailureKind::Unavailable,
-                json!({"code": 500, "reason": "InternalError", "message": "etcdserver: request timed out"}),
-            ),
-            (FailureKind::Unavailable, json!({"code": 503})),
-            (FailureKind::Unavailable, json!({"code": 429, "reason": "TooManyRequests"})),
-            (FailureKind::Other, json!({"code": 405, "reason": "MethodNotAllowed"})),
-        ] {
-            assert_eq!(classify(&status(value.clone())), expected, "{value}");
-        }
-    }
 
     #[test]
     fn a_name_cannot_lead_to_another_request() {

@@ -1,217 +1,20 @@
 //! Templates that mostly parse and often run: every function is called, mostly with arguments of
 //! its types.
 
+mod known;
+mod words;
+
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
 use arbitrary::{Result, Unstructured};
-use catamaran_chart::reference::{Func, Item, Type, functions};
 use catamaran_gotemplate::fmt::quote;
 use serde_json::{Map, Value};
 
-/// A function, by what people read of it.
-struct Known {
-    func: &'static Func,
-    parameters: Vec<Parameter>,
-    /// What it gives: `string`, `list`, `any`, ...
-    result: &'static str,
-}
-
-#[derive(Clone, Copy)]
-struct Parameter {
-    /// `LENGTH`
-    word: &'static str,
-    ty: Type,
-    /// May be left out, or given several times.
-    optional: bool,
-}
-
-impl Parameter {
-    /// What a function must give to be an argument here.
-    fn wants(self) -> &'static str {
-        match (self.ty, self.word) {
-            (Type::String, _) => "string",
-            (Type::Int, _) => "int",
-            (Type::Int64, _) => "int64",
-            (Type::Float64, _) => "float64",
-            (Type::Bool, _) => "bool",
-            (Type::Map(_), _) | (_, "MAP") => "map",
-            (Type::List(_), _) | (_, "LIST") => "list",
-            (_, "CA") => "certificate",
-            (Type::Named(_), _) | (_, "DATE" | "TIME") => "time",
-            (_, "NUMBER") => "int64",
-            (_, "DURATION") => "duration",
-            _ => "any",
-        }
-    }
-}
-
-/// All functions, in a stable order.
-static FUNCTIONS: LazyLock<Vec<Known>> = LazyLock::new(|| {
-    let mut all: Vec<_> = functions().map(known).collect();
-    all.sort_by_key(|known| known.func.name());
-    all
-});
-
-fn known(item: &'static Item) -> Known {
-    let (words, result) = item.usage.split_once("-> ").unwrap_or((item.usage, "any"));
-    let types = item
-        .func
-        .params()
-        .iter()
-        .copied()
-        .chain(std::iter::repeat(item.func.variadic_type().unwrap_or(Type::Any)));
-    let parameters = words.split_whitespace().zip(types).map(|(word, ty)| Parameter {
-        word: word.trim_matches(['[', ']', '.']),
-        ty,
-        optional: word.starts_with('[') || word.ends_with("..."),
-    });
-    Known { func: &item.func, parameters: parameters.collect(), result }
-}
+use known::{FUNCTIONS, Known, Parameter};
+use words::{FIELDS, FLOATS, INTS, METHODS, STRINGS, TEXTS, pool};
 
 /// How deep nodes and expressions nest.
 const MAX_DEPTH: u32 = 6;
-
-const STRINGS: &[&str] = &[
-    "",
-    "a",
-    "Hello World",
-    "a,b,c",
-    "a.b.c",
-    "  padded ",
-    "1",
-    "-1",
-    "0x1F",
-    "1.5",
-    "1e309",
-    "true",
-    "éß\u{10FFFF}\u{301}",
-    "\\u0000",
-    "%s %d %v %!",
-    "%+v%#v%T%q%x%5.2f%[3]*.[2]*[1]f",
-    "$1${name}",
-    "^(a+)+$",
-    "[a-z]*",
-    "(",
-    "v1.2.3-rc.1+meta",
-    ">=1.2.3-0 <2 || ^3",
-    "2026-11-21",
-    "2006-01-02",
-    "15:04:05",
-    "1h30m",
-    "-1.5h",
-    "UTC",
-    "Europe/Berlin",
-    "Mon, 02 Jan 2006 15:04:05 -0700",
-    "https://u:p@example.com:8443/p?q=1#f",
-    "a: [1, {b: c}]\\nd: |\\n  x\\n",
-    "&a [*a]",
-    "{\\\"a\\\": [1]}",
-    "[a]\\nb = 1\\n",
-    "{{ . }}",
-    "{{ include \\\"h\\\" . }}",
-    "{{ define \\\"h\\\" }}{{ end }}",
-    "h",
-    "n1",
-    "conf/a.txt",
-    "conf/*",
-    "**",
-    "ecdsa",
-    "ed25519",
-    "long",
-    "map[string]interface {}",
-    "string",
-    "slice",
-    "\\n",
-    "\\t",
-    "---",
-    "map",
-    "int",
-    "\\xff",
-    "templates/x.yaml",
-    "apps/v1",
-];
-const INTS: &[&str] = &[
-    "0",
-    "1",
-    "2",
-    "3",
-    "-1",
-    "7",
-    "10",
-    "64",
-    "100",
-    "1000",
-    "65536",
-    "1000000000",
-    "2147483648",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "0x1F",
-    "0b11",
-    "0o17",
-    "'a'",
-    "1_000",
-];
-const FLOATS: &[&str] =
-    &["0.0", "1.5", "-2.5", "1e100", "1e-300", "5e-324", "1e6", "0x1p-2", "0.1", "1e19"];
-const FIELDS: &[&str] = &[
-    "$.Values",
-    "$.Values.s",
-    "$.Values.i",
-    "$.Values.f",
-    "$.Values.t",
-    "$.Values.n",
-    "$.Values.l",
-    "$.Values.m",
-    "$.Values.m.a.b.c",
-    "$.Values.missing",
-    "$.Values.missing.x",
-    "$.Values.em",
-    "$.Values.el",
-    "$.Values.d",
-    "$.Values.v",
-    "$.Values.y",
-    "$.Values.tpl",
-    "$.Values.u",
-    ".",
-    "$",
-    "$.Values",
-    "$.Release",
-    "$.Chart",
-    "$.Release.Name",
-    "$.Chart.Name",
-    "$.Files",
-    "$.Capabilities",
-    "$.Capabilities.KubeVersion",
-    "$.Template",
-    "$.Capabilities.APIVersions",
-    "$.Values.AsMap",
-    "$.Values.YAML",
-    "$.Template.BasePath",
-    "$.Subcharts",
-];
-const METHODS: &[&str] = &[
-    ".Major",
-    ".Minor",
-    ".String",
-    ".Cert",
-    ".Key",
-    ".Year",
-    ".Unix",
-    ".Seconds",
-    ".AsConfig",
-    ".AsSecrets",
-    ".Original",
-    ".Compare",
-    ".IncMinor",
-    ".Weekday",
-    ".UTC",
-    ".a",
-    ".x.y",
-];
-const TEXTS: &[&str] =
-    &["text ", "\n", "a: 1\n", "---\n", "  ", "- x\n", "{}", "é", "<no value>", "kind: X\n"];
 
 /// A generated template, and what goes with it.
 #[derive(Debug)]
@@ -273,45 +76,6 @@ pub fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<Value> {
 fn key(u: &mut Unstructured<'_>) -> Result<&'static str> {
     u.choose(&["s", "i", "f", "t", "n", "l", "m", "a", "b", "global", "x", "y", "1", "<<", "k-1"])
         .copied()
-}
-
-/// Texts that mean something to a parameter of that name.
-fn pool(word: &str) -> Option<&'static [&'static str]> {
-    Some(match word {
-        "REGEX" => &[
-            "^(a+)+$",
-            "[a-z]*",
-            "(",
-            "(?i)x|y",
-            "\\\\d{2,5}?",
-            "a{1000}",
-            "",
-            ".",
-            "(?P<n>a)(b)?",
-        ],
-        "LAYOUT" => {
-            &["2006-01-02", "15:04:05.000", "Mon Jan _2 2006", "MST -0700 Z07:00", "002", "x"]
-        }
-        "ZONE" => &["UTC", "Local", "Europe/Berlin", "X", "", "../etc"],
-        "DURATION" => &["1h30m", "-1.5h", "95", "1us2ns", "x", "9223372036854775807ns", "", ".5s"],
-        "URL" => &["https://u:p@h:1/p?q=1#f", "x:y", "//h", "%zz", "/a b", "http://[::1]:80", ""],
-        "PATH" => &["/a/../b//c.d.e", "a.tar.gz", "", "..", "/", "a/"],
-        "KIND" => &["ecdsa", "ed25519", "long", "pin", "string", "map", "slice", "x"],
-        "CONSTRAINT" => &[">=1.2.3-0 <2 || ^3", "~1.x", "1.2 - 2", "!=1", "*", "x", ">1,<2"],
-        "VERSION" => &["1.2.3-rc.1+meta", "v1", "01.2", "1.2.3.4", "", "18446744073709551616"],
-        "FORMAT" => &[
-            "%s %d %v",
-            "%+v%#v%T%q%x%5.2f",
-            "%[3]*.[2]*[1]f",
-            "%!",
-            "%-010d|%+.3e|%U|%c",
-            "%t%p%b%o%O",
-        ],
-        "TYPE" => &["string", "int", "map[string]interface {}", "[]interface {}"],
-        "KEY" => &["a", "b", "c", "k-1", "l", ""],
-        "SEPARATOR" => &[",", "", ".", "ab"],
-        _ => return None,
-    })
 }
 
 struct Writer<'u, 'd> {
