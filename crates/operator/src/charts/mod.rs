@@ -184,7 +184,7 @@ impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
         let key = request.key.clone();
         let run = |request| async move {
-            let ended = self.run(request).await;
+            let ended = self.run(request).boxed().await;
             self.ahead.forget(&key);
             ended
         };
