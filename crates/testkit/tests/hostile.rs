@@ -73,11 +73,14 @@ fn is_ready(widget: &Widget) -> bool {
     condition(widget, "Ready") == ("True", "Ready")
 }
 
+/// Another one of the same each time.
+type Made = fn() -> Storm;
+
 #[tokio::test]
 async fn storms_of_refusals_and_lost_answers_are_outlived() {
     let test = Test::new("storms").await;
     let _operator = test.operator();
-    let storms: [(&str, fn() -> Storm); 5] = [
+    let storms: [(&str, Made); 5] = [
         ("conflicts", || Storm::over("", "/widgets/").refused(409).times(12)),
         ("errors", || Storm::over("", "").refused(500).times(8)),
         ("busy", || Storm::over("PATCH", "").too_many(1).times(3)),
