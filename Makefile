@@ -213,7 +213,9 @@ conformance: ## Compare with the real Helm: fixtures, generated cases, charts. C
 e2e: ## Deploy for real: image, node, containers. Needs root and Debian's packages (hack/node.sh install).
 	@if missing=$$(hack/node.sh check); then \
 		$(WITH_NODE_TOOLS) && $(CARGO) build --package catamaran-localcluster --bins && \
-			hack/with-images.sh $(IMAGES) $(CARGO) test --test e2e -- --ignored --nocapture; \
+			WITH_POSTGRES=yes hack/with-images.sh $(IMAGES) bash -euc 'set -x; \
+				$(CARGO) test --test e2e -- --ignored --nocapture; \
+				$(CARGO) test --package database --test containers -- --ignored --nocapture'; \
 	else echo "e2e: SKIPPED, $$missing"; fi
 
 ##@ Image

@@ -21,8 +21,14 @@ readonly MEMCACHED_PACKAGES=(memcached libevent-2.1-7 libsasl2-2 libdb5.3 libssl
 readonly SHELL_PACKAGES=(bash dash coreutils grep sed findutils diffutils tar gzip libc-bin apt debian-archive-keyring ca-certificates)
 # What cargo needs to link, and crates that compile C; with all they depend on.
 readonly BUILDER_PACKAGES=(gcc libc6-dev dash coreutils)
+# A server and what the Jobs of examples/database run; with all they depend on, but for what only serves
+# maintainer scripts, people and the compiler of queries.
+readonly POSTGRES_PACKAGES=(dash coreutils findutils grep sed)
+readonly NOT_IN_POSTGRES='^(adduser|debconf|dpkg|tar|passwd|perl.*|lib.*-perl|libperl.*|libllvm.*|libz3.*|locales|libc-l10n|openssl|procps|ssl-cert|sysvinit-utils|ucf|usrmerge|postgresql.*-common.*)$'
 
 WORK=
+# Options of apt-get, for packages of another release than this machine's.
+APT=()
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -34,11 +40,13 @@ die() {
 usage() {
     cat <<'EOF'
 usage: hack/images.sh base|shell|builder|memcached NAME
+       hack/images.sh postgres NAME [RELEASE]
 
   base       what the operator's image stands on: libc, a user, no shell
   shell      the same with a shell and apt, for Dockerfiles that run commands
   builder    what the Dockerfile compiles in: this machine's Rust, Debian's gcc
   memcached  memcached as the samples ask for it, for a node without registry
+  postgres   PostgreSQL of this machine's release of Debian, or of another one (trixie)
 
 Packages are kept in $CATAMARAN_DEBS_CACHE, else ~/.cache/catamaran/debs.
 $CONTAINER_TOOL (docker, podman or buildah) makes the image NAME.
@@ -49,7 +57,7 @@ EOF
 
 # apt compares with its lists: a file that is whole is not fetched again.
 download() { # packages...
-    (cd "$DEBS" && apt-get download --quiet --quiet "$@" 2> >(grep -v 'unsandboxed as root' >&2))
+    (cd "$DEBS" && apt-get "${APT[@]}" download --quiet --quiet "$@" 2> >(grep -v 'unsandboxed as root' >&2))
 }
 
 # Downloads packages, or finds them from last time, and unpacks them. Their
@@ -61,9 +69,9 @@ unpack() { # root packages...
     exec {lock}>"$DEBS/lock"
     flock "$lock"
     # A second time with fresh lists: old ones name files that are gone.
-    if download "$@" || { ((EUID == 0)) && apt-get update --quiet --quiet && download "$@"; }; then
+    if download "$@" || { ((EUID == 0)) && apt-get "${APT[@]}" update --quiet --quiet && download "$@"; }; then
         # Asked elsewhere: of files that are there apt says nothing.
-        files=$(cd "$WORK" && apt-get download --print-uris "$@" | awk '{ print $2 }')
+        files=$(cd "$WORK" && apt-get "${APT[@]}" download --print-uris "$@" | awk '{ print $2 }')
     fi
     [[ -n $files ]] ||
         die "apt-get could not get all of: $* (does 'apt-get update' help?)"
@@ -77,7 +85,7 @@ unpack() { # root packages...
 
 # The packages and all they depend on, as if nothing were installed yet.
 closure() { # packages...
-    apt-get --option Dir::State::Status=/dev/null --simulate --quiet --quiet --no-install-recommends \
+    apt-get "${APT[@]}" --option Dir::State::Status=/dev/null --simulate --quiet --quiet --no-install-recommends \
         install "$@" | awk '$1 == "Inst" { print $2 }'
 }
 
@@ -151,6 +159,46 @@ memcached() { # name
     build "$1" 'USER 11211:11211' 'EXPOSE 11211' 'ENTRYPOINT ["/usr/bin/memcached"]'
 }
 
+# Has apt-get see another release of Debian: lists of its own, from where this machine has its own.
+release() { # codename
+    local folder=$DEBS/../apt-$1 keys=/usr/share/keyrings/debian-archive-keyring.gpg from
+    mkdir -p "$folder"/{lists,cache}/partial
+    # shellcheck disable=SC2016 # apt's own variables
+    from=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Identifier: Packages' |
+        awk '$2 == "Debian" { print $1; exit }')
+    [[ -n $from && -f $keys ]] || die "apt-get knows no source of Debian's packages, or not their keys"
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$from" "$1" "$keys" \
+        >"$folder/release.sources"
+    APT=(--option "Dir::Etc::SourceList=$folder/release.sources" --option Dir::Etc::SourceParts=/dev/null
+        --option "Dir::State::Lists=$folder/lists" --option "Dir::Cache=$folder/cache")
+    [[ -n $(find "$folder/lists" -name '*_Packages*' -mtime -7) ]] || apt-get "${APT[@]}" update --quiet --quiet
+}
+
+postgres() { # name [codename]
+    local packages server program folder
+    [[ -z ${2:-} ]] || release "$2"
+    server=$(closure postgresql | grep -x 'postgresql-[0-9]*' || true)
+    [[ -n $server ]] || die "apt-get knows no server of PostgreSQL; does 'apt-get update' help?"
+    packages=$(closure "$server" "${POSTGRES_PACKAGES[@]}" | grep -Ev "$NOT_IN_POSTGRES")
+    # shellcheck disable=SC2086 # one word for each package
+    unpack "$WORK/root" $packages
+    # Where these are one, no package says so.
+    for folder in bin sbin lib lib64; do
+        [[ -e $WORK/root/$folder ]] || ln -s "usr/$folder" "$WORK/root/$folder"
+    done
+    ln -sf dash "$WORK/root/bin/sh"
+    add_user "$WORK/root" postgres 999
+    rm -rf "$WORK"/root/usr/lib/*/{gconv,perl*} "$WORK"/root/usr/share/perl* \
+        "$WORK"/root/usr/lib/postgresql/*/lib/{bitcode,llvmjit*}
+    folder=usr/lib/postgresql/${server#postgresql-}/bin
+    for program in postgres initdb psql pg_dump pg_restore pg_basebackup pg_isready; do
+        check_libraries "$WORK/root" "$folder/$program"
+    done
+    # Asked to end, it ends at once, and does not wait for those who are connected.
+    build "$1" "ENV PATH=/$folder:/usr/bin:/bin LANG=C.UTF-8" 'USER 999:999' 'STOPSIGNAL SIGINT' \
+        "LABEL major=${server#postgresql-}" 'CMD ["postgres"]'
+}
+
 builder() { # name
     local packages toolchain
     packages=$(closure "${BUILDER_PACKAGES[@]}")
@@ -185,7 +233,7 @@ main() {
     local program
     case ${1:-} in
     -h | --help) usage && exit 0 ;;
-    base | shell | builder | memcached) [[ -n ${2:-} ]] || { usage >&2 && exit 2; } ;;
+    base | shell | builder | memcached | postgres) [[ -n ${2:-} ]] || { usage >&2 && exit 2; } ;;
     *) usage >&2 && exit 2 ;;
     esac
     for program in apt-get dpkg flock "${CONTAINER_TOOL:=buildah}"; do
@@ -193,7 +241,7 @@ main() {
     done
     WORK=$(mktemp -d "${TMPDIR:-/tmp}/catamaran-image.XXXXXX")
     trap 'rm -rf "$WORK"' EXIT
-    "$1" "$2"
+    "$@"
 }
 
 main "$@"

@@ -9,6 +9,11 @@
 # memcached.tar; the command finds the folder in $CATAMARAN_E2E_ARCHIVES, and the
 # operator's name in $CATAMARAN_E2E_IMAGE. buildah makes them (hack/node.sh
 # install).
+#
+# WITH_POSTGRES=yes: two images of PostgreSQL as well, as postgres-1.tar and
+# postgres-2.tar, their names in $CATAMARAN_E2E_POSTGRES: of this release of
+# Debian and of the next one, which has a later major version. Where that cannot
+# be had, a second one of the same version.
 
 set -euo pipefail
 
@@ -18,7 +23,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 OPERATOR=localhost/memcached-operator:e2e
 MEMCACHED=docker.io/library/memcached:1.6
-readonly PLACE OPERATOR MEMCACHED
+NEXT_RELEASE=trixie
+CATAMARAN_E2E_POSTGRES=
+export CATAMARAN_E2E_POSTGRES
+readonly PLACE OPERATOR MEMCACHED NEXT_RELEASE
 # What an image may take besides its base.
 readonly MOST_MEBIBYTES=40
 
@@ -50,12 +58,37 @@ quietly() { # log command...
 there() { [[ -n $(buildah images --quiet "$1" 2>/dev/null) ]]; }
 
 # The image of this recipe and toolchain; made once, for it takes two minutes.
-own() { # base|builder|memcached
+own() { # base|builder|memcached|postgres [release]
     local key name
     key=$({ cat hack/images.sh && rustc --version; } | sha256sum | cut -c1-12)
-    name=localhost/catamaran-$1:$key
-    there "$name" || hack/images.sh "$1" "$name"
+    name=localhost/catamaran-$1${2:+-$2}:$key
+    there "$name" || hack/images.sh "$1" "$name" "${@:2}" || return 1
     printf '%s' "$name"
+}
+
+# Two of them, the older first.
+postgres() {
+    local first second of_first of_second
+    first=$(own postgres)
+    second=$(own postgres "$NEXT_RELEASE") || second=$first
+    of_first=$(major "$first")
+    of_second=$(major "$second")
+    if [[ $of_second == "$of_first" ]]; then
+        say "there is one major version of PostgreSQL here, $of_first: an upgrade is to another tag of it"
+        of_second=$of_first-again
+    fi
+    tag_postgres "$first" "localhost/postgres:$of_first" 1
+    tag_postgres "$second" "localhost/postgres:$of_second" 2
+}
+
+major() { # image
+    buildah inspect --type image --format '{{.OCIv1.Config.Labels.major}}' "$1"
+}
+
+tag_postgres() { # image name number
+    buildah tag "$1" "$2"
+    save "$2" "postgres-$3.tar"
+    CATAMARAN_E2E_POSTGRES+=" $2"
 }
 
 # As a person does it; with cargo's results and downloads kept, because a layer
@@ -105,6 +138,7 @@ main() {
     check_operator
     save "$OPERATOR" operator.tar
     save "$MEMCACHED" memcached.tar
+    [[ ${WITH_POSTGRES:-} != yes ]] || postgres
     exec {lock}>&-
     CATAMARAN_E2E_IMAGE=$OPERATOR CATAMARAN_E2E_ARCHIVES=$PLACE exec "$@"
 }

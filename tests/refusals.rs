@@ -90,10 +90,10 @@ async fn a_value_of_the_wrong_type_is_a_condition_and_not_a_crash() {
     )
     .await;
     let template = becomes(&memcacheds, "template", "told", |object| {
-        condition(object, "Irreconcilable") == "True"
+        condition(object, "ReleaseFailed") == "True"
     })
     .await;
-    let message = field(&template, "Irreconcilable", "message");
+    let message = field(&template, "ReleaseFailed", "message");
     assert!(
         message.contains("memcached/templates/deployment.yaml"),
         "names the template: {message}"

@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use container::{OPERATOR, Process};
 use memcached::Memcached;
 use stage::{Manager, SYSTEM, Stage, briefly, container, process};
-use support::{DEADLINE, apply_file, becomes, condition, eventually, field, number, patch};
+use support::{
+    DEADLINE, apply_file, becomes, condition, eventually, field, number, patch, vanishes,
+};
 
 const CHART: &str = "memcached-sample";
 const NATIVE: &str = "memcachedbackup-sample";
@@ -43,6 +45,7 @@ async fn the_operator_serves_real_containers() {
     a_client_stores_and_reads(&stage).await;
     the_notes_reach_the_user(&stage).await;
     readiness_follows_the_containers(&stage).await;
+    a_backup_is_restored(&stage).await;
     the_next_one_takes_over(&stage, "deleted", 4, async |manager| {
         stage.pods(SYSTEM).delete(&manager.pod, &DeleteParams::default()).await.map(drop)
     })
@@ -132,6 +135,53 @@ async fn readiness_follows_the_containers(stage: &Stage) {
     let pods = stage.ready_pods(stage.bench.namespace.name(), CHART_PODS, 3).await;
     assert_eq!(pods.iter().map(restarts).sum::<i32>(), before + 1, "one container began anew");
     stage.tell(format!("and after {:.1} s it is True again", killed.elapsed().as_secs_f64()));
+}
+
+/// A run of the CronJob, in the operator's own image, upon a real volume; and the way back.
+async fn a_backup_is_restored(stage: &Stage) {
+    // One server, or nobody knows which of them is read.
+    patch(&stage.bench.memcacheds(), CHART, json!({ "spec": { "replicaCount": 1 } })).await;
+    let pods = stage.ready_pods(stage.bench.namespace.name(), CHART_PODS, 1).await;
+    let address = pods[0].status.as_ref().unwrap().pod_ip.clone().unwrap();
+    let address = format!("{address}:11211");
+    let mut client = Memcached::connect(&address).await.unwrap();
+    for number in 0..100 {
+        client.set(&format!("kept-{number}"), b"what was there").await.unwrap();
+    }
+    let backup = json!({ "host": CHART, "schedule": "0 3 * * *", "storage": { "size": "1Mi" } });
+    patch(&stage.bench.backups(), NATIVE, json!({ "spec": { "backup": backup } })).await;
+    let cron_job = format!("{NATIVE}-backup");
+    becomes(&stage.bench.api("batch/v1", "CronJob"), &cron_job, "there", |_| true).await;
+    stage.bench.kubectl(&["create", "job", "now", &format!("--from=cronjob/{cron_job}")]);
+    let after = becomes(&stage.bench.backups(), NATIVE, "a backup in its status", |object| {
+        let last = &object.data["status"]["lastBackup"];
+        last["succeeded"] == true && last["items"].as_i64() >= Some(100)
+    })
+    .await;
+    let last = &after.data["status"]["lastBackup"];
+    stage.tell(format!("a run of the CronJob wrote {} items to {}", last["items"], last["file"]));
+
+    process(&pods[0]).kill();
+    eventually("memcached has forgotten", async || {
+        let mut client = Memcached::connect(&address).await.map_err(|e| e.to_string())?;
+        match client.get("kept-7").await {
+            Ok(_) => Err("it knows it still".to_owned()),
+            Err(_) => Ok(()),
+        }
+    })
+    .await;
+    let restore = json!({ "spec": { "backup": { "restore": { "backup": last["file"] } } } });
+    patch(&stage.bench.backups(), NATIVE, restore).await;
+    becomes(&stage.bench.backups(), NATIVE, "a restore in its status", |object| {
+        object.data["status"]["lastRestore"]["succeeded"] == true
+    })
+    .await;
+    let mut client = Memcached::connect(&address).await.unwrap();
+    assert_eq!(client.get("kept-99").await.unwrap(), b"what was there");
+    stage.tell("memcached was killed and has all of it again, from a restore");
+    patch(&stage.bench.backups(), NATIVE, json!({ "spec": { "backup": null } })).await;
+    vanishes(&stage.bench.api("batch/v1", "CronJob"), &cron_job).await;
+    stage.bench.kubectl(&["delete", "job", "now", "--ignore-not-found"]);
 }
 
 /// Ends the operator's pod in some way, and sees its successor scale the sample. Two operators never

@@ -2,14 +2,17 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use catamaran_localcluster::LocalCluster;
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use kube::api::{Api, ListParams};
+use catamaran_testkit::Names;
+use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolume, Pod};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::container::{Peak, Process};
@@ -26,6 +29,9 @@ pub struct Stage {
     image: String,
     begun: Instant,
     past: Mutex<Past>,
+    /// What backups are written to.
+    _volume: tempfile::TempDir,
+    _names: Names,
 }
 
 /// What is known of the operator's processes that have ended.
@@ -57,9 +63,11 @@ impl Stage {
         for archive in ["operator.tar", "memcached.tar"] {
             cluster.real_node().unwrap().load_image(&archives.join(archive)).await.unwrap();
         }
+        let (names, volume) = (Names::serve(&cluster).await, volume(&cluster).await);
         let namespace = cluster.namespace("e2e").await.unwrap();
         let bench = Bench { namespace, tools: cluster.tools().unwrap(), cluster };
-        Self { bench, image, begun, past: Mutex::default() }
+        let past = Mutex::default();
+        Self { bench, image, begun, past, _volume: volume, _names: names }
     }
 
     /// Says what has just been seen to be so.
@@ -132,6 +140,24 @@ impl Stage {
     pub fn log(&self) -> Vec<String> {
         self.past.lock().unwrap().log.clone()
     }
+}
+
+/// A folder of this machine that everybody may write to, for whoever claims a volume.
+async fn volume(cluster: &LocalCluster) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let volume = serde_json::json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "backups" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": { "storage": "1Gi" },
+            "hostPath": { "path": folder.path() },
+        },
+    });
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let params = PatchParams::apply("stage").force();
+    volumes.patch("backups", &params, &Patch::Apply(volume)).await.unwrap();
+    folder
 }
 
 /// The process of a pod's first container.

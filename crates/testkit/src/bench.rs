@@ -43,7 +43,16 @@ struct Flags {
 impl Bench {
     /// A namespace whose name begins with `name`, on a cluster that knows these kinds.
     pub async fn new(name: &str, definitions: &[CustomResourceDefinition]) -> Self {
-        let cluster = catamaran_localcluster::shared().await.unwrap();
+        Self::on(catamaran_localcluster::shared().await.unwrap(), name, definitions).await
+    }
+
+    /// The same on a cluster of one's own, with a real node for instance, or to do to it what others
+    /// must not see.
+    pub async fn on(
+        cluster: LocalCluster,
+        name: &str,
+        definitions: &[CustomResourceDefinition],
+    ) -> Self {
         let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
         let params = PatchParams::apply("catamaran-testkit").force();
         for definition in definitions {
@@ -84,7 +93,13 @@ impl Bench {
 
     /// Runs a manager for this namespace inside of the test.
     pub fn run(&self, make: impl FnOnce(Options) -> Manager) -> Running {
-        let flags = ["test".to_owned()].into_iter().chain(self.flags());
+        self.run_with(&[], make)
+    }
+
+    /// The same with more flags.
+    pub fn run_with(&self, more: &[&str], make: impl FnOnce(Options) -> Manager) -> Running {
+        let more = more.iter().map(|&flag| flag.to_owned());
+        let flags = ["test".to_owned()].into_iter().chain(self.flags()).chain(more);
         let manager = make(Flags::parse_from(flags).options);
         let stop = CancellationToken::new();
         let task = tokio::spawn(manager.run_until(stop.clone()));
@@ -187,6 +202,14 @@ impl Running {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
             task.await.unwrap().unwrap();
+        }
+    }
+
+    /// Waits until it ends by itself, and says how.
+    pub async fn ended(mut self) -> Result<(), ManagerError> {
+        match self.task.take() {
+            Some(task) => task.await.unwrap(),
+            None => Ok(()),
         }
     }
 }

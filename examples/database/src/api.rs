@@ -57,10 +57,14 @@ pub struct DatabaseSpec {
     /// meanwhile. An older major version is refused.
     #[schemars(length(min = 1))]
     pub image: String,
-    /// How many servers: the first is the primary, the others follow it and can be read from.
+    /// How many servers: one is the primary, the others follow it and can be read from.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub replicas: i32,
+    /// How long the primary may be down, in seconds, before a standby takes over.
+    #[serde(default = "half_a_minute")]
+    #[schemars(range(min = 1))]
+    pub failover_seconds: i32,
     /// Writes the database to a volume, regularly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupSpec>,
@@ -82,6 +86,10 @@ fn storage_size() -> String {
 
 fn one() -> i32 {
     1
+}
+
+fn half_a_minute() -> i32 {
+    30
 }
 
 fn yes() -> bool {
@@ -135,6 +143,18 @@ pub struct DatabaseFields {
     /// The pod that is written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<String>,
+    /// How often it was decided who that is.
+    pub term: i64,
+    /// The term in which the primary was made one: while it is not the last there is none.
+    pub promoted: i64,
+    /// While a standby is chosen: the pod that was the primary before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    /// Since when the primary is down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down_since: Option<Time>,
+    /// How many servers there were, each with a folder of its own: an upgrade begins another one.
+    pub server: i64,
     /// The image with which the database was set up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_up: Option<String>,
@@ -144,6 +164,9 @@ pub struct DatabaseFields {
     /// The last restore that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored: Option<String>,
+    /// While the database is deleted: the backup that was taken before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
     /// The backup that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_backup: Option<LastBackup>,

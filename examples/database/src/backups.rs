@@ -1,14 +1,13 @@
 //! Backups: a volume that outlives the database, a schedule, what came of the last one, a restore.
 
-use catamaran_operator::native::{Cx, Ending, Error, Progress};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use catamaran_operator::native::{Cx, Error, Progress};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::PostParams;
-use kube::core::Selector;
 use kube::{Api, ResourceExt};
 use serde::Deserialize;
 
 use crate::api::{Database, LastBackup, RestoreSpec};
-use crate::{Settled, jobs, manifests};
+use crate::{SOON, Settled, jobs, manifests};
 
 /// The schedule, and what the status tells of its last run.
 pub(crate) async fn keep(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
@@ -80,14 +79,39 @@ struct Report {
 
 /// What the pod of a scheduled backup said that ended last.
 fn last(cx: &Cx<'_, Database>) -> Result<Option<LastBackup>, Error> {
-    let labels = jobs::labels(cx, "backup");
-    let selector: Selector = labels.into_iter().collect();
-    let pods = cx.list::<Pod>(&selector)?;
-    let ended = pods.iter().filter_map(|pod| {
-        let ending = Ending::of(pod)?;
+    let ended = jobs::endings(cx, "backup", None)?.into_iter().map(|ending| {
         let Report { file, bytes } = serde_json::from_str(&ending.message).unwrap_or_default();
-        let (finished_at, succeeded) = (ending.at, ending.is_success);
-        Some(LastBackup { finished_at, succeeded, file, bytes })
+        LastBackup { finished_at: ending.at, succeeded: ending.is_success, file, bytes }
     });
     Ok(ended.max_by_key(|backup| backup.finished_at.as_ref().map(|at| at.0)))
+}
+
+/// The last dump, before everything goes. That it is there is written down first: its Job goes, too, and
+/// nobody could take it again.
+pub(crate) async fn snapshot(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
+    let known = cx.fields();
+    // A database that was never set up holds nothing; one in the middle of an upgrade holds nothing yet,
+    // and what it will hold lies on the volume of backups.
+    let holds = known.set_up.is_some() && known.loads.is_none();
+    if !cx.spec.snapshot || !holds || known.snapshot.is_some() {
+        return Ok(Progress::Ready);
+    }
+    match cx.apply(jobs::dump(cx, settled, "snapshot", false)?).await {
+        // The volume of backups goes with its namespace.
+        Err(Error::Waiting { reason, .. }) if reason == "NamespaceTerminating" => {
+            return Ok(Progress::Ready);
+        }
+        Ok(Progress::Ready) => {}
+        waits => {
+            volume(cx).await?;
+            return waits;
+        }
+    }
+    let endings = jobs::endings(cx, "dump", Some(&format!("{}-snapshot-dump", cx.name_any())))?;
+    let said = endings.iter().rev().find(|ending| ending.is_success).map(|ending| &ending.message);
+    let said: Report = said.and_then(|said| serde_json::from_str(said).ok()).unwrap_or_default();
+    cx.event("Snapshot", &format!("the database is on its volume of backups: {}", said.file));
+    cx.status(|status| status.snapshot = Some(said.file));
+    cx.requeue(SOON);
+    Ok(Progress::pending("Snapshot", "the database is on its volume of backups"))
 }

@@ -2,24 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Cx, Error};
+use catamaran_operator::native::{Cx, Ending, Error};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use kube::core::Selector;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::Settled;
 use crate::api::{BackupSpec, Database};
-use crate::manifests::{backups_name, connection, object, server_host, short};
+use crate::manifests::{backups_name, connection, object, short};
+use crate::{Settled, is_whole};
 
-/// The pods of all of these.
-pub(crate) const RUNS: &str = "app.kubernetes.io/name=database-run";
+/// The pods of all of these, and those of servers.
+pub(crate) const PODS: &str = "app.kubernetes.io/name in (database,database-run)";
 /// The script that makes the database.
 pub const SET_UP: &str = include_str!("../scripts/set-up.sh");
 /// The script that writes it to a file.
 pub const DUMP: &str = include_str!("../scripts/dump.sh");
 /// The script that reads it from one.
 pub const LOAD: &str = include_str!("../scripts/load.sh");
+/// The script that finds the standby that knows the most.
+pub const ELECT: &str = include_str!("../scripts/elect.sh");
+/// The script that makes it the primary.
+pub const PROMOTE: &str = include_str!("../scripts/promote.sh");
 
 /// So that another text is another name.
 pub(crate) fn digest(text: &str) -> String {
@@ -43,9 +49,37 @@ pub(crate) fn labels(database: &Database, component: &str) -> BTreeMap<String, S
     .into()
 }
 
+/// How the pods of a component, or of one Job of it, have ended.
+pub(crate) fn endings(
+    cx: &Cx<'_, Database>,
+    component: &str,
+    job: Option<&str>,
+) -> Result<Vec<Ending>, Error> {
+    let mut labels = labels(cx, component);
+    if let Some(job) = job {
+        labels.insert("batch.kubernetes.io/job-name".to_owned(), job.to_owned());
+    }
+    let selector: Selector = labels.into_iter().collect();
+    Ok(cx.list::<Pod>(&selector)?.iter().filter_map(|pod| Ending::of(pod)).collect())
+}
+
 pub(crate) fn set_up(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Job, Error> {
-    let what = format!("set-up-{}", digest(&settled.image));
+    let what = format!("set-up-{}", settled.server);
     once(cx, &what, &pod(cx, settled, "set-up", SET_UP, &[]))
+}
+
+pub(crate) fn elect(
+    cx: &Cx<'_, Database>,
+    settled: &Settled,
+    candidates: &str,
+) -> Result<Job, Error> {
+    let template = pod(cx, settled, "elect", ELECT, &[("CANDIDATES", candidates)]);
+    once(cx, &format!("elect-{}", settled.term), &template)
+}
+
+pub(crate) fn promote(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Job, Error> {
+    let what = format!("promote-{}", settled.term);
+    once(cx, &what, &pod(cx, settled, "promote", PROMOTE, &[]))
 }
 
 /// A dump for a reason, which is part of its name. `alone`: nobody else is connected meanwhile.
@@ -82,6 +116,8 @@ pub(crate) fn schedule(
         "metadata": { "name": format!("{}-backup", cx.name_any()) },
         "spec": {
             "schedule": backup.schedule,
+            // What is empty until it is loaded makes no backup.
+            "suspend": !is_whole(cx, settled),
             "concurrencyPolicy": "Forbid",
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": 1,
@@ -110,7 +146,7 @@ fn pod(
     script: &str,
     environment: &[(&str, &str)],
 ) -> Value {
-    let mut all = connection(cx, &server_host(cx));
+    let mut all = connection(cx);
     let fixed = [
         ("NAME", settled.name.as_str()),
         ("FOLDER", "/backups"),
@@ -119,7 +155,7 @@ fn pod(
     let fixed = fixed.iter().chain(environment);
     all.extend(fixed.map(|(name, value)| json!({ "name": name, "value": value })));
     // Only what reads or writes backups waits for their volume.
-    let (mounts, volumes) = if component == "set-up" {
+    let (mounts, volumes) = if ["set-up", "elect", "promote"].contains(&component) {
         (json!([]), json!([]))
     } else {
         let claim = json!({ "claimName": backups_name(cx) });

@@ -6,10 +6,12 @@
 
 pub mod api;
 mod backups;
+mod failover;
 mod jobs;
 mod manifests;
 mod upgrade;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_operator::native::{
@@ -17,7 +19,7 @@ use catamaran_operator::native::{
 };
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::ResourceExt;
 
 use api::Database;
@@ -35,24 +37,38 @@ struct Settled {
     name: String,
     image: String,
     storage_size: String,
+    /// Who is written to; nobody while that is decided.
+    primary: Option<String>,
+    term: i64,
+    server: i64,
+    /// Whether the server may begin with nothing.
+    is_new: bool,
 }
 
 impl Settled {
     /// As the status remembers it; as the spec says the first time.
     fn of(cx: &Cx<'_, Database>) -> Self {
-        let (known, spec) = (cx.fields(), &cx.spec);
-        let settled = Self {
-            name: known.name.unwrap_or_else(|| spec.name.clone()),
-            image: known.image.unwrap_or_else(|| spec.image.clone()),
-            storage_size: known.storage_size.unwrap_or_else(|| spec.storage_size.clone()),
-        };
+        let spec = &cx.spec;
         cx.status(|status| {
-            status.name = Some(settled.name.clone());
-            status.image = Some(settled.image.clone());
-            status.storage_size = Some(settled.storage_size.clone());
-            status.primary = Some(manifests::primary(cx));
+            status.name.get_or_insert_with(|| spec.name.clone());
+            status.image.get_or_insert_with(|| spec.image.clone());
+            status.storage_size.get_or_insert_with(|| spec.storage_size.clone());
+            status.primary.get_or_insert_with(|| manifests::pod_name(cx, 0));
+            if status.server == 0 {
+                (status.server, status.term, status.promoted) = (1, 1, 1);
+            }
         });
-        settled
+        let known = cx.fields();
+        let image = known.image.unwrap_or_default();
+        Self {
+            is_new: known.set_up.as_ref() != Some(&image),
+            name: known.name.unwrap_or_default(),
+            storage_size: known.storage_size.unwrap_or_default(),
+            primary: known.primary,
+            term: known.term,
+            server: known.server,
+            image,
+        }
     }
 }
 
@@ -60,36 +76,41 @@ impl Reconciler for Databases {
     type Object = Database;
 
     fn watches(&self, watches: &mut Watches) {
-        watches.owns::<StatefulSet>().owns::<Service>().owns::<ConfigMap>();
+        watches.owns::<StatefulSet>().owns::<Service>().owns::<ConfigMap>().owns::<Secret>();
         watches.owns::<Job>().owns::<CronJob>();
-        // Whole pods of backups, for what they said in the end.
-        watches.lists::<Pod>(Only::all().labels(jobs::RUNS));
+        // Whole pods: of servers whether they are ready, of Jobs what they said in the end.
+        watches.lists::<Pod>(Only::all().labels(jobs::PODS));
+        // Or a foreground deletion would take the server before its snapshot is taken.
+        watches.children_outlast_cleanup();
     }
 
     async fn reconcile(&self, cx: &Cx<'_, Database>) -> Result<Action, Error> {
         let mut settled = Settled::of(cx);
+        let servers = cx.list::<Pod>(&manifests::labels(cx).into_iter().collect())?;
         cx.component("Spec", async { refusals(cx, &settled) }).await;
         cx.component("Credentials", credentials(cx)).await;
         cx.component("Backups", backups::keep(cx, &settled)).await;
         cx.component("Upgrade", upgrade::prepare(cx, &mut settled)).await;
-        let mut up = false;
+        cx.component("Primary", failover::follow(cx, &mut settled, &servers)).await;
+        let mut is_up = false;
         cx.component("StatefulSet", async {
-            cx.apply(manifests::configuration(cx)?).await?;
-            let replicas = replicas(cx, &settled);
-            let progress = cx.apply(manifests::stateful_set(cx, &settled, replicas)?).await?;
-            up = progress == Progress::Ready;
-            if up && replicas != cx.spec.replicas {
+            let progress = serve(cx, &settled, &servers).await?;
+            is_up = progress == Progress::Ready;
+            if is_up && !is_whole(cx, &settled) && cx.spec.replicas > 1 {
                 let message = "the others follow when the first one has its data";
                 return Ok(Progress::pending("PrimaryFirst", message));
             }
             Ok(progress)
         })
         .await;
-        cx.component("SetUp", set_up(cx, &settled, up)).await;
+        cx.component("SetUp", set_up(cx, &settled, is_up)).await;
         cx.component("Service", async {
             cx.apply(manifests::pods_service(cx)?).await?;
-            let open = settled.image == cx.spec.image && cx.fields().loads.is_none();
-            cx.apply(manifests::service(cx, open)?).await
+            cx.apply(manifests::primary_service(cx, &settled)?).await?;
+            let known = cx.fields();
+            let has_all = settled.image == cx.spec.image && known.loads.is_none();
+            let is_open = has_all && known.promoted == settled.term;
+            cx.apply(manifests::service(cx, &settled, is_open)?).await
         })
         .await;
         if let Some(restore) = &cx.spec.restore {
@@ -100,22 +121,54 @@ impl Reconciler for Databases {
         cx.finish()
     }
 
-    /// A database that was never set up holds nothing.
     async fn cleanup(&self, cx: &Cx<'_, Database>) -> Result<Progress, Error> {
-        if !cx.spec.snapshot || cx.fields().set_up.is_none() {
-            return Ok(Progress::Ready);
-        }
-        backups::volume(cx).await?;
-        cx.apply(jobs::dump(cx, &Settled::of(cx), "snapshot", false)?).await
+        backups::snapshot(cx, &Settled::of(cx)).await
     }
 }
 
+/// The servers as they shall be; those of before an upgrade, or of another port, go.
+async fn serve(
+    cx: &Cx<'_, Database>,
+    settled: &Settled,
+    servers: &[Arc<Pod>],
+) -> Result<Progress, Error> {
+    cx.apply(manifests::configuration(cx)?).await?;
+    let replicas = replicas(cx, settled);
+    let progress = cx.apply(manifests::stateful_set(cx, settled, replicas)?).await?;
+    let server = manifests::server(cx, settled);
+    let mut ready = 0;
+    for pod in servers {
+        if pod.labels().get(manifests::SERVER) != Some(&server) {
+            if pod.metadata.deletion_timestamp.is_none() {
+                cx.delete(&**pod).await?;
+            }
+            return Ok(Progress::pending("Replacing", format!("pod {} goes", pod.name_any())));
+        }
+        ready += i32::from(failover::is_ready(pod));
+    }
+    if progress == Progress::Ready && ready != replicas {
+        let (reason, why) =
+            servers.iter().find_map(|pod| failover::trouble(pod)).unwrap_or_default();
+        let message = format!("{ready} of {replicas} servers are ready{why}");
+        let reason = Some(reason).filter(|reason| !reason.is_empty());
+        return Ok(Progress::pending(reason.as_deref().unwrap_or("LessReady"), message));
+    }
+    Ok(progress)
+}
+
+/// Whether the primary has its data.
+fn is_whole(cx: &Cx<'_, Database>, settled: &Settled) -> bool {
+    let known = cx.fields();
+    known.set_up.as_ref() == Some(&settled.image) && known.loads.is_none()
+}
+
 /// Standbys are copies: while the primary has not its data there is nothing to copy, and those of an
-/// older server would be of no use to a newer one.
+/// older server would be of no use to a newer one. The primary stays until another one has taken over.
 fn replicas(cx: &Cx<'_, Database>, settled: &Settled) -> i32 {
     let known = cx.fields();
-    let whole = known.set_up.as_ref() == Some(&settled.image) && known.loads.is_none();
-    if whole { cx.spec.replicas } else { 1 }
+    let used = [known.primary, known.deposed].into_iter().flatten();
+    let used = used.map(|pod| failover::ordinal(&pod) + 1).max().unwrap_or(1);
+    if is_whole(cx, settled) { cx.spec.replicas.max(used) } else { used }
 }
 
 async fn credentials(cx: &Cx<'_, Database>) -> Result<Progress, Error> {
@@ -125,11 +178,11 @@ async fn credentials(cx: &Cx<'_, Database>) -> Result<Progress, Error> {
 }
 
 /// The database inside of the server, and after an upgrade what the old one held.
-async fn set_up(cx: &Cx<'_, Database>, settled: &Settled, up: bool) -> Result<Progress, Error> {
+async fn set_up(cx: &Cx<'_, Database>, settled: &Settled, is_up: bool) -> Result<Progress, Error> {
     let known = cx.fields();
     if known.set_up.as_ref() != Some(&settled.image) {
         // Before that the Job could meet the server of before an upgrade.
-        if !up {
+        if !is_up {
             return Ok(Progress::pending("WaitingForServer", "the server is not up yet"));
         }
         let progress = cx.apply_or_recreate(jobs::set_up(cx, settled)?).await?;

@@ -4,7 +4,7 @@
 use catamaran_operator::native::{Cx, Error, Progress};
 
 use crate::api::Database;
-use crate::{SOON, Settled, backups, jobs};
+use crate::{SOON, Settled, backups, jobs, manifests};
 
 /// Dumps with the old image, and turns to the new one when that is done.
 pub(crate) async fn prepare(
@@ -18,6 +18,9 @@ pub(crate) async fn prepare(
     if known.loads.is_some() {
         return Ok(Progress::pending("Upgrading", "another upgrade has not ended yet"));
     }
+    if known.deposed.is_some() || known.promoted != known.term {
+        return Ok(Progress::pending("FailingOver", "another primary takes over first"));
+    }
     // What was never set up holds nothing.
     if known.set_up.is_some() {
         backups::volume(cx).await?;
@@ -28,8 +31,14 @@ pub(crate) async fn prepare(
         }
         cx.status(|status| status.loads = Some(cx.spec.image.clone()));
     }
-    settled.image.clone_from(&cx.spec.image);
-    cx.status(|status| status.image = Some(cx.spec.image.clone()));
+    // A new server begins in the first pod, whoever the primary was.
+    cx.status(|status| {
+        status.image = Some(cx.spec.image.clone());
+        status.primary = Some(manifests::pod_name(cx, 0));
+        (status.server, status.term) = (status.server + 1, status.term + 1);
+        (status.promoted, status.down_since) = (status.term, None);
+    });
+    *settled = Settled::of(cx);
     cx.event("Upgrading", &format!("the server becomes {}", cx.spec.image));
     Ok(Progress::Ready)
 }

@@ -11,7 +11,9 @@ use catamaran_testkit::Server;
 const SET_UP: &str = include_str!("../scripts/set-up.sh");
 const DUMP: &str = include_str!("../scripts/dump.sh");
 const LOAD: &str = include_str!("../scripts/load.sh");
-const STANDBY: &str = include_str!("../scripts/standby.sh");
+const START: &str = include_str!("../scripts/start.sh");
+const ELECT: &str = include_str!("../scripts/elect.sh");
+const PROMOTE: &str = include_str!("../scripts/promote.sh");
 /// A name that no shell, no SQL and no connection string may read as more than a name.
 const NAME: &str = "x'; DROP DATABASE postgres; -- \"$(touch /tmp/x)\" \\ dbname=postgres ü";
 
@@ -90,17 +92,23 @@ fn a_database_is_set_up_dumped_and_loaded() {
 }
 
 #[test]
-fn a_standby_is_a_copy_that_follows() {
+fn a_standby_is_a_copy_that_follows_and_takes_over() {
     let (server, folder) = (Server::postgres(), tempfile::tempdir().unwrap());
     let jobs = Jobs { server: &server, folder: folder.path() };
     jobs.well(SET_UP, &[]);
     jobs.sql("CREATE TABLE t (i int)");
-    let data = folder.path().join("copy");
+    let data = folder.path().join("2");
     let data_text = data.display().to_string();
-    jobs.well(STANDBY, &[("POD", "db-0"), ("PGDATA", &data_text)]);
-    assert!(!data.exists(), "the first pod is no copy");
-    jobs.well(STANDBY, &[("POD", "db-1"), ("PGDATA", &data_text)]);
-    jobs.well(STANDBY, &[("POD", "db-1"), ("PGDATA", &data_text)]); // a restart
+    let start = [("POD", "db-1"), ("PRIMARY", "db-0"), ("NEW", "yes"), ("PGDATA", &data_text)];
+    jobs.well(START, &start);
+    jobs.well(START, &start); // a restart
+    // In a pod these are an argument of the server and its environment.
+    let password = server.password.replace('\\', r"\\").replace('\'', r"\'");
+    let primary =
+        format!("host=127.0.0.1 port={} user={} password='{password}'", server.port, Server::USER);
+    let primary = primary.replace('\\', r"\\").replace('\'', "''");
+    let follows = format!("primary_conninfo = '{primary}'\n");
+    std::fs::write(data.join("postgresql.auto.conf"), follows).unwrap();
     let standby = Server::postgres_over(&data, &server.password);
     let follower = Jobs { server: &standby, folder: folder.path() };
     jobs.sql("INSERT INTO t VALUES (42)");
@@ -110,4 +118,24 @@ fn a_standby_is_a_copy_that_follows() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(follower.sql("SELECT pg_is_in_recovery()"), "t");
+
+    // Asked what it has, it says so; one that does not answer keeps everybody from being chosen.
+    let told = follower.well(ELECT, &[("CANDIDATES", "db-1=127.0.0.1")]);
+    assert_eq!(told, r#"{"primary":"db-1"}"#);
+    let silent = [("CANDIDATES", "db-1=127.0.0.1 db-2=127.1.2.3")];
+    assert!(!follower.run(ELECT, &silent).status.success());
+    follower.well(PROMOTE, &[]);
+    follower.well(PROMOTE, &[]); // once more, as after a crash
+    follower.sql("INSERT INTO t VALUES (1)");
+}
+
+#[test]
+fn an_empty_database_never_takes_the_place_of_a_lost_one() {
+    let (server, folder) = (Server::postgres(), tempfile::tempdir().unwrap());
+    let jobs = Jobs { server: &server, folder: folder.path() };
+    let data = folder.path().join("1").display().to_string();
+    let primary = [("POD", "db-0"), ("PRIMARY", "db-0"), ("NEW", "no"), ("PGDATA", &data)];
+    assert!(!jobs.run(START, &primary).status.success());
+    let report = std::fs::read_to_string(folder.path().join("report")).unwrap();
+    assert!(report.contains("the data of the primary is gone"), "{report}");
 }

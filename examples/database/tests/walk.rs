@@ -158,8 +158,9 @@ async fn an_upgrade_is_a_dump_a_new_server_and_a_load() {
     walk.create("db", json!({ "name": "shop", "image": "postgres:15" })).await;
     walk.ready("db").await;
     let folder = async || {
-        let set = serde_json::to_value(walk.sets.get("db").await.unwrap()).unwrap();
-        set.pointer("/spec/template/spec/containers/0/env/0/value").unwrap().clone()
+        let set = walk.sets.get("db").await.unwrap();
+        let environment = set.spec.template.spec.unwrap().containers.remove(0).env.unwrap();
+        environment.into_iter().find(|variable| variable.name == "PGDATA").unwrap().value
     };
     let before = folder().await;
     operator.stop().await;
@@ -190,6 +191,68 @@ async fn an_upgrade_is_a_dump_a_new_server_and_a_load() {
     assert_eq!(walk.leads_to("db").await, "db-0");
     let events = walk.bench.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"]);
     assert!(events.contains("Upgraded"), "{events}");
+}
+
+#[tokio::test]
+async fn a_standby_takes_over_from_a_primary_that_stays_away() {
+    let walk = Walk::new("failover").await;
+    let rights = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/rbac"));
+    let account = walk.bench.account("database", rights).await;
+    let mut operator = walk.bench.start_as(OPERATOR, &account);
+    let spec = json!({ "name": "s", "image": "postgres:16", "replicas": 2, "failover-seconds": 1 });
+    walk.create("db", spec).await;
+    walk.ready("db").await;
+    let pods: Api<Pod> = walk.bench.api();
+    let first = becomes(&pods, "db-0", "there", |_| true).await;
+    // Its node does not answer: the pod is not ready, and cannot be seen to end either.
+    walk.bench.kubectl(&[
+        "patch",
+        "pod",
+        "db-0",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":["test/held"]}}"#,
+    ]);
+    walk.bench.kubectl(&["delete", "pod", "db-0", "--wait=false"]);
+    becomes(&walk.databases, "db", "fences", |db| condition(db, "Primary").1 == "Fencing").await;
+    assert_eq!(walk.leads_to("db").await, "closed", "nobody takes writes");
+    operator.kill();
+    operator = walk.bench.start_as(OPERATOR, &account);
+    becomes(&walk.databases, "db", "fences again", |db| condition(db, "Primary").1 == "Fencing")
+        .await;
+    let set = walk.sets.get("db").await.unwrap();
+    assert!(!serde_json::to_string(&set).unwrap().contains(r#""PRIMARY","value":"db"#));
+
+    // It is seen to be gone: now another one may.
+    walk.bench.kubectl(&[
+        "patch",
+        "pod",
+        "db-0",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ]);
+    let after = becomes(&walk.databases, "db", "led by another", |db| {
+        let fields = &db.status.as_ref().unwrap().fields;
+        fields.primary.as_deref() == Some("db-1") && condition(db, "Ready").0 == "True"
+    })
+    .await;
+    assert_eq!(walk.leads_to("db").await, "db-1");
+    let second =
+        becomes(&pods, "db-0", "made anew", |pod| pod.metadata.uid != first.metadata.uid).await;
+    assert_eq!(second.annotations()["stable.imaginedata.com/term"], "2");
+    assert_eq!(after.status.unwrap().fields.promoted, 2);
+    let events = walk.bench.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"]);
+    assert!(events.contains("FailedOver"), "{events}");
+
+    // One replica too many is replaced as primary before it goes.
+    walk.patch("db", json!({ "replicas": 1 })).await;
+    becomes(&walk.sets, "db", "one", |set| set.spec.replicas == Some(1)).await;
+    becomes(&walk.databases, "db", "led by the first", |db| {
+        db.status.as_ref().unwrap().fields.primary.as_deref() == Some("db-0")
+    })
+    .await;
+    assert!(!operator.log().contains("is forbidden"), "{}", operator.log());
 }
 
 #[tokio::test]
@@ -238,6 +301,27 @@ async fn a_deletion_waits_for_its_snapshot() {
     walk.bench.kubectl(&["delete", "quota", "none"]);
     vanishes(&walk.databases, "db").await;
 
+    // Also where the garbage collector would take everything at once, and while another Job runs.
+    walk.create("db", json!({ "name": "shop", "image": "postgres:16", "restore": {} })).await;
+    walk.ready("db").await;
+    walk.bench.kubectl(&["create", "quota", "none", "--hard=pods=0"]);
+    walk.patch("db", json!({ "restore": { "request": "again" } })).await;
+    becomes(&walk.databases, "db", "restores", |db| condition(db, "Restore").0 == "False").await;
+    walk.bench.kubectl(&["delete", "db", "db", "--cascade=foreground", "--wait=false"]);
+    becomes(&walk.jobs, "db-snapshot-dump", "there", |_| true).await;
+    let secrets: Api<Secret> = walk.bench.api();
+    for _ in 0..10 {
+        // It had the time to.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let set = walk.sets.get("db").await.unwrap();
+        assert!(set.metadata.deletion_timestamp.is_none());
+        secrets.get("db-credentials").await.unwrap();
+    }
+    walk.bench.kubectl(&["delete", "quota", "none"]);
+    vanishes(&walk.databases, "db").await;
+    vanishes(&walk.sets, "db").await;
+    vanishes(&secrets, "db-credentials").await;
+
     // Without one if nobody wants it.
     walk.create("db", json!({ "name": "s", "image": "postgres:16", "snapshot": false })).await;
     walk.ready("db").await;
@@ -271,10 +355,12 @@ async fn killed_at_random_it_gets_there() {
         }
     }
     becomes(&walk.databases, "db", "upgraded", |db| {
-        let fields = &db.status.as_ref().unwrap().fields;
-        fields.set_up.as_deref() == Some("postgres:17")
-            && fields.loads.is_none()
-            && condition(db, "Ready").0 == "True"
+        // It may have been killed before it ever wrote one.
+        db.status.as_ref().is_some_and(|status| {
+            status.fields.set_up.as_deref() == Some("postgres:17")
+                && status.fields.loads.is_none()
+                && condition(db, "Ready").0 == "True"
+        })
     })
     .await;
     walk.databases.delete("db", &DeleteParams::default()).await.unwrap();

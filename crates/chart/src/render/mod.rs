@@ -1,5 +1,6 @@
 //! From a chart to manifests: a pure function.
 
+mod cache;
 mod capabilities;
 mod engine;
 mod errors;
@@ -11,6 +12,7 @@ mod input;
 mod objects;
 mod seed;
 mod standalone;
+mod templates;
 mod trace;
 mod values_type;
 
@@ -44,7 +46,7 @@ pub struct CompiledChart(Arc<Inner>, PostRenderers);
 #[derive(Debug)]
 struct Inner {
     chart: Chart,
-    cache: engine::Cache,
+    cache: cache::Cache,
 }
 
 impl Chart {
@@ -57,19 +59,38 @@ impl Chart {
     /// [`CompiledChart::check`] and [`CompiledChart::render`], because the
     /// functions they may use depend on the profile.
     pub fn compile(self) -> Result<CompiledChart, RenderError> {
-        if !matches!(self.metadata.kind.as_str(), "" | "application") {
-            return Err(RenderError::NotInstallable(self.metadata.kind));
+        let missing = self.missing_dependencies();
+        if missing.is_empty() || !self.is_application() {
+            return self.compile_incomplete();
         }
+        Err(RenderError::MissingDependencies(missing))
+    }
+
+    /// The dependencies of Chart.yaml that are not under `charts/`, by name.
+    pub fn missing_dependencies(&self) -> Vec<String> {
         let there = |name: &String| self.dependencies.iter().any(|child| child.name() == name);
         let wanted = self.metadata.dependencies.iter().map(|dependency| &dependency.name);
-        let missing: Vec<_> = wanted.filter(|name| !there(name)).cloned().collect();
-        if !missing.is_empty() {
-            return Err(RenderError::MissingDependencies(missing));
+        wanted.filter(|name| !there(name)).cloned().collect()
+    }
+
+    fn is_application(&self) -> bool {
+        matches!(self.metadata.kind.as_str(), "" | "application")
+    }
+
+    /// [`Chart::compile`] whatever dependencies are missing: they are left out, as by Helm's library,
+    /// on which operators stand; only its commands look.
+    ///
+    /// # Errors
+    ///
+    /// The chart is a library.
+    pub fn compile_incomplete(self) -> Result<CompiledChart, RenderError> {
+        if !self.is_application() {
+            return Err(RenderError::NotInstallable(self.metadata.kind));
         }
-        let mut inner = Arc::new(Inner { chart: self, cache: engine::Cache::default() });
+        let mut inner = Arc::new(Inner { chart: self, cache: cache::Cache::default() });
         if let Some(inner) = Arc::get_mut(&mut inner) {
             // Only now: what is kept is found again by where the chart lies.
-            inner.cache = engine::Cache::of(&inner.chart);
+            inner.cache = cache::Cache::of(&inner.chart);
         }
         Ok(CompiledChart(inner, PostRenderers::default()))
     }

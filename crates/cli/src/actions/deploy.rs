@@ -468,6 +468,7 @@ fn tell_of_kept(kept: &Kept) {
         WhyKept::NotOurs => "it is not owned by this release any more".to_owned(),
         WhyKept::Replaced => "another object has taken its place".to_owned(),
         WhyKept::NoKind => "its kind is not served any more".to_owned(),
+        WhyKept::Forbidden => "it may not be read".to_owned(),
     };
     eprintln!("warning: {} was left: {why}", kept.id);
 }

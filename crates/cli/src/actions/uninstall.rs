@@ -141,6 +141,11 @@ fn told(done: &Uninstalled) -> Result<String> {
             )
         },
     ));
+    add(kept(
+        done,
+        |why| *why == WhyKept::Forbidden,
+        |count| format!("{count} resource(s) of a failed revision may not be read:"),
+    ));
     match done.failed_hooks.as_slice() {
         [] => Ok(text),
         failed => Err(anyhow!(

@@ -8,6 +8,7 @@ mod fleet;
 mod labels;
 mod names;
 mod namespaces;
+mod projects;
 mod quiet;
 mod rights;
 mod seeds;

@@ -71,9 +71,9 @@ async fn what_cannot_be_is_said_in_the_words_of_both_engines() {
     .await;
     let operator = stage.operator();
     stage.apply(&stage.shop("web", &json!({ "fail": "it must not be" })));
-    let stuck = stage.shop_becomes("web", "stuck", |shop| is(shop, "Irreconcilable", "True"));
-    assert_eq!(field(&stuck, "Irreconcilable", "reason"), "ReconcileError");
-    assert!(field(&stuck, "Irreconcilable", "message").contains("it must not be"));
+    let stuck = stage.shop_becomes("web", "stuck", |shop| is(shop, "ReleaseFailed", "True"));
+    assert_eq!(field(&stuck, "ReleaseFailed", "reason"), "InstallError");
+    assert!(field(&stuck, "ReleaseFailed", "message").contains("it must not be"));
     assert!(is(&stuck, "Deployed", "False") && is(&stuck, "Ready", "False"));
     // An object that belongs to somebody else.
     stage.apply(&config_map("web", &json!({ "whose": "theirs" })));

@@ -81,6 +81,22 @@ impl<'a, K: Managed> Cx<'a, K> {
         Ok(object)
     }
 
+    /// Ties an object to this resource where no owner reference shall be or can be.
+    pub(super) async fn hold(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: Option<&String>,
+        object: &mut Value,
+    ) -> Result<(), Error> {
+        self.shared().is_declared(gvk, namespace)?;
+        for (annotation, value) in self.annotations() {
+            object["metadata"]["annotations"][annotation] = value.into();
+        }
+        let uid = self.resource().uid().unwrap_or_default();
+        object["metadata"]["labels"][elsewhere::OWNER] = uid.into();
+        self.finalize().await
+    }
+
     async fn apply_object(
         &self,
         gvk: &GroupVersionKind,
@@ -92,17 +108,12 @@ impl<'a, K: Managed> Cx<'a, K> {
         let own = &self.key().object.namespace;
         let namespace = namespace.or_else(|| own.clone()).filter(|_| mapping.namespaced);
         let uid = self.resource().uid().unwrap_or_default();
-        if namespace == *own {
+        if namespace == *own && !self.shared().outlast {
             let owner = self.resource().controller_owner_ref(&());
             object["metadata"]["ownerReferences"] =
                 json!(owner.map_or_else(Vec::new, |us| vec![us]));
         } else {
-            self.shared().is_declared(gvk, namespace.as_ref())?;
-            for (annotation, value) in self.annotations() {
-                object["metadata"]["annotations"][annotation] = value.into();
-            }
-            object["metadata"]["labels"][elsewhere::OWNER] = uid.as_str().into();
-            self.finalize().await?;
+            self.hold(gvk, namespace.as_ref(), &mut object).await?;
         }
         object["metadata"]["namespace"] = namespace.clone().into();
         let target = Target { resource: mapping.resource, namespace, name };

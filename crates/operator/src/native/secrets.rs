@@ -111,8 +111,7 @@ impl<K: Managed> Cx<'_, K> {
             },
             found => found.found()?,
         };
-        let uid = self.uid();
-        if !live.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()) {
+        if !self.has_secret(&live) {
             return Err(Error::Permanent(format!(
                 "Secret \"{key}\" exists and does not belong to this resource: delete or rename one of the two"
             )));
@@ -130,22 +129,38 @@ impl<K: Managed> Cx<'_, K> {
         Ok(Arc::new(patched))
     }
 
+    fn has_secret(&self, live: &Secret) -> bool {
+        if self.shared().outlast {
+            return self
+                .annotations()
+                .iter()
+                .all(|(name, of)| live.annotations().get(name) == Some(of));
+        }
+        let uid = self.uid();
+        live.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref())
+    }
+
     /// `None`: somebody was faster.
     async fn create_secret(
         &self,
         key: &ObjectKey,
         once: &SecretOnce,
     ) -> Result<Option<Arc<Secret>>, Error> {
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {
                 "name": key.name, "namespace": key.namespace,
                 "labels": { MANAGED_BY: self.shared().operator },
                 "annotations": once.rotation.as_ref().map(|rotation| json!({ ROTATION: rotation })),
-                "ownerReferences": self.controller_owner_ref(&()).map(|us| vec![us]),
             },
             "data": once.missing(None)?,
         });
+        if self.shared().outlast {
+            self.hold(&gvk::<Secret>(), key.namespace.as_ref(), &mut object).await?;
+        } else {
+            let owner = self.controller_owner_ref(&()).map(|us| vec![us]);
+            object["metadata"]["ownerReferences"] = json!(owner);
+        }
         let target = self.target::<Secret>(key.namespace.clone(), key.name.clone()).await?;
         match self.shared().applier.create(&target, &object).await {
             Ok(live) => {

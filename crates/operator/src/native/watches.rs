@@ -54,6 +54,7 @@ pub struct Watches {
     pub(super) listed: Vec<Listed>,
     pub(super) period: Option<Duration>,
     pub(super) wakes: Vec<Wake>,
+    pub(super) outlast: bool,
 }
 
 /// Starts the watch behind a declared list.
@@ -77,6 +78,7 @@ impl fmt::Debug for Watches {
             .field("required", &self.required)
             .field("listed", &listed)
             .field("period", &self.period)
+            .field("outlast", &self.outlast)
             .finish_non_exhaustive()
     }
 }
@@ -129,6 +131,16 @@ impl Watches {
     /// such as a server outside of Kubernetes.
     pub fn polls(&mut self, period: Duration) -> &mut Self {
         self.period = Some(period);
+        self
+    }
+
+    /// Has what [`super::Cx::apply`] and [`super::Cx::secret_once`] make outlast the cleanup, however the
+    /// resource is deleted: in a foreground deletion (`kubectl delete --cascade=foreground`) the garbage
+    /// collector takes everything with an owner reference at once, and cleanup finds a server gone whose
+    /// data it was to save. Children get no owner reference then but, as those in another namespace,
+    /// annotations and a label; they are deleted once cleanup is ready. All their kinds must be declared.
+    pub fn children_outlast_cleanup(&mut self) -> &mut Self {
+        self.outlast = true;
         self
     }
 

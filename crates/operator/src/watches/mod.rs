@@ -372,8 +372,14 @@ impl Loader<'_> {
 /// Loads a chart.
 pub(crate) fn compile(path: &Path) -> Result<CompiledChart, String> {
     let chart = Chart::load(path)
-        .map_err(|error| format!("invalid chart directory {}: {error}", path.display()))?
-        .compile()
+        .map_err(|error| format!("invalid chart directory {}: {error}", path.display()))?;
+    let missing = chart.missing_dependencies().join(", ");
+    if !missing.is_empty() {
+        let chart = path.display();
+        tracing::warn!(%chart, missing, "dependencies of Chart.yaml are not in charts/: going on without them, as helm-operator does; `helm dependency build` fetches them");
+    }
+    let chart = chart
+        .compile_incomplete()
         .map_err(|error| format!("invalid chart {}: {error}", path.display()))?;
     // A template that cannot be parsed is told now, not by every resource.
     chart

@@ -104,6 +104,8 @@ pub enum WhyKept {
     Replaced,
     /// The API server does not serve its kind any more.
     NoKind,
+    /// It may not be read, and no revision that has it was ever deployed.
+    Forbidden,
 }
 
 /// An object that an earlier revision had and that was left.

@@ -5,12 +5,16 @@ use std::collections::HashSet;
 use super::{Cascade, Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
 use crate::objects::{
-    ObjectId, Owner, claimed_owner, is_kept, ownership_problems, parse_manifest, policy,
+    ObjectId, Owner, PlannedObject, claimed_owner, is_kept, ownership_problems, parse_manifest,
+    policy,
 };
 use crate::plan::hooks::{Event, at, give_up};
-use crate::plan::{Desired, History, OURS, Removal, all_objects, removals, resolve, target};
+use crate::plan::{
+    Desired, History, NEVER_DEPLOYED, OURS, Removal, all_objects, all_removals, is_doubtful,
+    planned, removals, resolve, target,
+};
 use crate::record::Status;
-use catamaran_cluster::apply::{Deletion, Target, metadata, metadata_str};
+use catamaran_cluster::apply::{ApplyError, Deletion, FailureKind, Target, metadata, metadata_str};
 
 impl Driver {
     /// Deletes those objects that are still ours, each after a fresh read and by its uid. `alive`
@@ -38,28 +42,52 @@ impl Driver {
     /// what it would have now, those objects that say they are the release's and the owner's. What the
     /// owner owns by reference is left to the garbage collector. Returns what was deleted.
     ///
+    /// It holds nobody up: a kind that nothing serves has no objects, and what may not be read or deleted
+    /// is not the release's, or it could not have been made.
+    ///
     /// # Errors
     ///
-    /// As those of any request.
+    /// As those of any request that may be tried again.
     pub async fn sweep(
         &self,
         desired: &Desired<'_>,
         owner: &Owner,
     ) -> Result<Vec<ObjectId>, Error> {
+        let mut wanted = parse_manifest(&desired.rendered.manifest_text())?;
+        let kinds = resolve(&self.mapper, wanted.iter().map(|raw| &raw.gvk).collect()).await?;
+        wanted.retain(|raw| kinds.get(&raw.gvk).is_some_and(Option::is_some));
+        let objects = planned(desired.id(), desired.owner, &wanted, &[], &kinds)?;
         let mut swept = Vec::new();
-        for object in self.objects(desired).await?.into_iter().rev() {
-            let collected = metadata(&object.body).contains_key("ownerReferences");
-            let Some(target) = object.target.filter(|_| !collected) else { continue };
-            let Some(live) = self.applier.get(&target).await? else { continue };
-            let is_its = ownership_problems(&live, desired.id()).is_none()
-                && claimed_owner(&live).is_some_and(|claimed| owner.is(&claimed));
-            if is_its && policy(&live).is_none() {
-                let uid = metadata_str(&live, "uid");
-                self.applier.delete(&target, uid, Cascade::Background.into()).await?;
-                swept.push(object.id);
+        for object in objects.into_iter().rev() {
+            match self.sweep_one(&object, desired.id(), owner).await {
+                Ok(true) => swept.push(object.id),
+                Ok(false) => {}
+                Err(refused) if refused.kind == FailureKind::Forbidden => {
+                    tracing::warn!(object = %object.id, error = %refused, "cannot tell whether the release left it behind");
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(swept)
+    }
+
+    async fn sweep_one(
+        &self,
+        object: &PlannedObject,
+        release: (&str, &str),
+        owner: &Owner,
+    ) -> Result<bool, ApplyError> {
+        let collected = metadata(&object.body).contains_key("ownerReferences");
+        let Some(target) = object.target.as_ref().filter(|_| !collected) else { return Ok(false) };
+        let Some(live) = self.applier.get(target).await? else { return Ok(false) };
+        let is_its = ownership_problems(&live, release).is_none()
+            && claimed_owner(&live).is_some_and(|claimed| owner.is(&claimed));
+        if !is_its || policy(&live).is_some() {
+            return Ok(false);
+        }
+        let uid = metadata_str(&live, "uid");
+        self.applier.delete(target, uid, Cascade::Background.into()).await?;
+        Ok(true)
     }
 
     async fn remove_one(
@@ -75,7 +103,17 @@ impl Driver {
         let Some(target) = self.where_to(removal).await? else {
             return Ok(Removed::Kept(WhyKept::NoKind));
         };
-        let Some(live) = self.applier.get(&target).await? else { return Ok(Removed::Gone) };
+        let live = match self.applier.get(&target).await {
+            Ok(Some(live)) => live,
+            Ok(None) => return Ok(Removed::Gone),
+            // What may not be read could hardly be made: a revision that failed for want of rights
+            // must not be stuck for want of them.
+            Err(refused) if removal.doubtful && refused.kind == FailureKind::Forbidden => {
+                tracing::warn!(object = %removal.id, error = %refused, "no right to see whether a failed revision made this object");
+                return Ok(Removed::Kept(WhyKept::Forbidden));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let uid = metadata_str(&live, "uid");
         if alive.contains(uid) {
             return Ok(Removed::Gone);
@@ -139,11 +177,12 @@ impl Driver {
             return Ok(Uninstalled { found: true, ..Uninstalled::default() });
         }
         let objects = all_objects(&history)?;
+        let told = if is_doubtful(&newest) { NEVER_DEPLOYED } else { "" };
         if newest.info.status != Status::Uninstalling {
             self.rewrite(&mut history, revision, |release| {
                 release.info.status = Status::Uninstalling;
                 release.info.deleted = self.clock.now().into();
-                release.info.description = format!("{OURS}uninstall under way");
+                release.info.description = format!("{OURS}uninstall under way{told}");
             })
             .await?;
         }
@@ -156,7 +195,7 @@ impl Driver {
                 Err(error) => return Err(self.stay(&mut history, revision, error).await),
             }
             let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
-            let removals = removals(&history, &objects, &kinds);
+            let removals = all_removals(&history, &objects, &kinds)?;
             let release = (history.name(), history.namespace());
             let (nothing, cascade) = (HashSet::new(), self.ways.cascade);
             (done.deleted, done.kept) = self.remove(&removals, release, &nothing, cascade).await?;
@@ -224,6 +263,9 @@ impl Driver {
         let deployed = removals(history, deployed, &kinds);
         let mut created = removals(history, created, &kinds);
         created.retain(|removal| !deployed.iter().any(|kept| kept.id == removal.id));
+        for removal in &mut created {
+            removal.doubtful = true;
+        }
         let release = (history.name(), history.namespace());
         let nothing = HashSet::new();
         Ok(self.remove(&created, release, &nothing, Cascade::Background).await?.0)

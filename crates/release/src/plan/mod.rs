@@ -16,6 +16,6 @@ pub use drawn::is_drawn_alike;
 pub use goal::{Doing, Goal};
 pub use steps::{How, Kinds, Manifests, Plan, planned};
 pub(crate) use steps::{resolve, scope_by_crd, target};
-pub(crate) use uninstall::all_objects;
+pub(crate) use uninstall::{NEVER_DEPLOYED, all_objects, all_removals, is_doubtful};
 pub use uninstall::{Removal, removals};
 pub use view::{Desired, History};

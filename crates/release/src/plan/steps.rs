@@ -135,7 +135,11 @@ impl Plan {
             .map(|(object, wanted)| (how(&object, wanted), object))
             .collect();
         let old = wanted_before(manifests.old(), kinds, namespace);
-        let removals = super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
+        let mut removals =
+            super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
+        for removal in &mut removals {
+            removal.doubtful = !deployed.contains_key(&removal.id);
+        }
         let dispensable = |revision| {
             manifests.is_dispensable(revision, |raw| id_of(&raw.object, &raw.gvk, true, namespace))
         };

@@ -11,6 +11,8 @@ use super::History;
 use super::steps::{Kinds, target};
 use crate::Error;
 use crate::objects::{ObjectId, RawObject, id_of, is_kept, parse_manifest};
+use crate::plan::hooks::{Event, at};
+use crate::record::{Release, Status};
 
 /// An object to be taken away, if it is still ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +25,40 @@ pub struct Removal {
     pub target: Option<Target>,
     /// Whether the manifest asks to keep it. The live object may ask for that, too.
     pub kept: bool,
+    /// Whether only revisions have it that were never deployed: it may never have been made.
+    pub doubtful: bool,
+}
+
+/// The end of a record's description while a revision is taken away that was never deployed.
+pub(crate) const NEVER_DEPLOYED: &str = " (never deployed)";
+
+/// Whether a revision was never deployed, as far as its record tells.
+pub(crate) fn is_doubtful(release: &Release) -> bool {
+    match release.info.status {
+        Status::Failed => !matches!(at(release), Some(Event::PreDelete | Event::PostDelete)),
+        Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback => true,
+        Status::Uninstalling => release.info.description.ends_with(NEVER_DEPLOYED),
+        _ => false,
+    }
+}
+
+/// [`removals`], with what only revisions have that were never deployed marked.
+pub(crate) fn all_removals(
+    history: &History,
+    objects: &[RawObject],
+    kinds: &Kinds,
+) -> Result<Vec<Removal>, Error> {
+    let mut certain = Vec::new();
+    for release in history.releases().filter(|release| !is_doubtful(release)) {
+        certain.extend(parse_manifest(&release.manifest)?);
+    }
+    let certain = removals(history, &certain, kinds);
+    let certain: HashSet<&ObjectId> = certain.iter().map(|removal| &removal.id).collect();
+    let mut removals = removals(history, objects, kinds);
+    for removal in &mut removals {
+        removal.doubtful = !certain.contains(&removal.id);
+    }
+    Ok(removals)
 }
 
 /// Everything that any revision shows as the release's, in the order of deletion.
@@ -55,7 +91,8 @@ pub(crate) fn removals_of<'a>(
         }
         let target = mapping.map(|mapping| target(mapping, &id));
         let kept = is_kept(object);
-        found.entry(id.clone()).or_insert(Removal { id, gvk: gvk.clone(), target, kept });
+        let doubtful = false;
+        found.entry(id.clone()).or_insert(Removal { id, gvk: gvk.clone(), target, kept, doubtful });
     }
     let mut removals: Vec<Removal> = found.into_values().collect();
     removals.sort_by(|Removal { id: a, .. }, Removal { id: b, .. }| {

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 pub use look::{Look, Run, Why};
 
 use crate::objects::parse_manifest;
-use crate::plan::OURS;
+use crate::plan::{NEVER_DEPLOYED, OURS};
 use crate::record::{Hook, HookRun, Release, Status, Time};
 
 /// Annotation of a hook's object: which run of it this is.
@@ -221,7 +221,8 @@ pub fn start(release: &mut Release, event: Event, index: usize, now: Timestamp) 
             forget(release, &event);
         }
         release.info.status = status;
-        release.info.description = format!("{OURS}{event} hooks under way");
+        let tail = tail(release);
+        release.info.description = format!("{OURS}{event} hooks under way{tail}");
     }
     if let Some(hook) = release.hooks.get_mut(index) {
         let phase = if may_vanish(hook) { UNKNOWN } else { RUNNING };
@@ -254,8 +255,13 @@ pub fn finish(release: &mut Release, event: Event, index: usize, now: Timestamp)
     }
     match next(release, event) {
         Step::Start(following) => start(release, event, following, now),
-        _ => release.info.description = format!("{OURS}{event} hooks done"),
+        _ => release.info.description = format!("{OURS}{event} hooks done{}", tail(release)),
     }
+}
+
+/// What the next description says as this one does.
+fn tail(release: &Release) -> &'static str {
+    if release.info.description.ends_with(NEVER_DEPLOYED) { NEVER_DEPLOYED } else { "" }
 }
 
 /// The record without what it tells of the last runs of these hooks.
