@@ -66,20 +66,23 @@ own() { # base|builder|memcached|postgres [release]
     printf '%s' "$name"
 }
 
-# The names of two, the older first.
+# Two of them, the older first.
 postgres() {
-    local first second major
+    local first second of_first of_second
     first=$(own postgres)
     second=$(own postgres "$NEXT_RELEASE") || second=$first
-    major=$(buildah inspect --type image --format '{{.OCIv1.Config.Labels.major}}' "$first")
-    tag_postgres "$first" "localhost/postgres:$major" 1
-    if [[ $second == "$first" ]]; then
-        say "there is one major version of PostgreSQL here, $major: an upgrade is to another tag of it"
-        tag_postgres "$first" "localhost/postgres:$major-again" 2
-        return
+    of_first=$(major "$first")
+    of_second=$(major "$second")
+    if [[ $of_second == "$of_first" ]]; then
+        say "there is one major version of PostgreSQL here, $of_first: an upgrade is to another tag of it"
+        of_second=$of_first-again
     fi
-    major=$(buildah inspect --type image --format '{{.OCIv1.Config.Labels.major}}' "$second")
-    tag_postgres "$second" "localhost/postgres:$major" 2
+    tag_postgres "$first" "localhost/postgres:$of_first" 1
+    tag_postgres "$second" "localhost/postgres:$of_second" 2
+}
+
+major() { # image
+    buildah inspect --type image --format '{{.OCIv1.Config.Labels.major}}' "$1"
 }
 
 tag_postgres() { # image name number

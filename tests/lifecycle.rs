@@ -99,6 +99,20 @@ fn drawing_chart() -> tempfile::TempDir {
 }
 
 #[tokio::test]
+async fn a_reconciler_that_watches_yaml_does_not_name_runs_with_defaults_and_it_says_so() {
+    let bench = Bench::shared("unnamed").await;
+    let folder = drawing_chart();
+    let operator = bench.operator_of(&folder);
+    create(&bench.backups(), "cache.my.domain/v1", "MemcachedBackup", NATIVE, json!({ "size": 1 }))
+        .await;
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    becomes(&bench.backups(), NATIVE, "Ready", ready).await;
+    let log = operator.log();
+    let told = log.lines().find(|line| line.contains("not in watches.yaml: runs with defaults"));
+    assert!(told.is_some_and(|told| told.contains("MemcachedBackup")), "{log}");
+}
+
+#[tokio::test]
 async fn a_password_that_was_drawn_stays_through_restart_and_repair() {
     let bench = Bench::shared("drawn").await;
     let folder = drawing_chart();

@@ -4,12 +4,13 @@
 #![allow(dead_code)] // each test file uses its own part
 #![allow(clippy::unwrap_used, clippy::panic)] // a helper of tests fails as a test does
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use catamaran_localcluster::{ESTABLISHED, LocalCluster, Namespace, Tools};
+use catamaran_testkit::Process;
 #[allow(unused_imports)] // each test file uses its own part
 pub use catamaran_testkit::{becomes, eventually, vanishes};
 use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -127,11 +128,7 @@ impl Bench {
 }
 
 /// The operator, running.
-pub struct Operator {
-    process: Child,
-    log: PathBuf,
-    _folder: tempfile::TempDir,
-}
+pub struct Operator(Process);
 
 impl Operator {
     /// The operator's command line, as `make run` has it; a later `--watches-file` wins.
@@ -146,54 +143,23 @@ impl Operator {
         command
     }
 
-    /// Starts a command line; its log goes to a file.
+    /// Starts a command line.
     pub fn start(mut command: Command) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("operator.log");
-        let stderr = File::create(&log).unwrap();
-        let process =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
-        Self { process, log, _folder: folder }
-    }
-
-    /// What it has logged.
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// Sends a signal, by kill(1).
-    pub fn signal(&self, signal: &str) {
-        let sent =
-            Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    /// Kills it where it stands.
-    pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    /// Waits for its end.
-    pub async fn ended(&mut self, within: Duration) -> ExitStatus {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begun.elapsed() < within, "still running after {within:?}:\n{}", self.log());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        Self(Process::start(&mut command))
     }
 }
 
-impl Drop for Operator {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        if std::thread::panicking() {
-            eprintln!("--- log of the operator ---\n{}", self.log());
-        }
+impl Deref for Operator {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.0
+    }
+}
+
+impl DerefMut for Operator {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.0
     }
 }
 

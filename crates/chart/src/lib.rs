@@ -25,6 +25,7 @@ mod notice;
 mod profile;
 pub mod reference;
 pub mod render;
+mod share;
 pub mod values;
 
 pub use catamaran_sprig::Drawn;

@@ -169,6 +169,42 @@ fn a_mistake_in_a_template_is_found_before_anything_is_rendered() {
     assert_eq!(error.to_string(), "parse error at (c/templates/a.yaml:2): missing value for if");
 }
 
+/// Large enough that threads share the work on it: 400 templates of 2 KiB, and a file of 1 MiB.
+#[test]
+fn the_parts_of_a_large_chart_count_in_helms_order() {
+    let folder = Folder::new("large");
+    folder.write("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    folder.write("crds/large.txt", "\u{feff}".to_owned() + &"x".repeat(1 << 20));
+    let padding = format!("# {}\n", "y".repeat(2 << 10));
+    let template = |number: usize, more: &str| {
+        let text = format!(
+            "kind: A\nmetadata:\n  name: a{number}\nwho: {{{{ include \"who\" . }}}}\n\
+             {{{{ define \"who\" }}}}{number}{{{{ end }}}}\n{padding}{more}\n"
+        );
+        folder.write(&format!("templates/{number:03}.yaml"), text);
+    };
+    for number in 1..400 {
+        template(number, "");
+    }
+    template(0, r#"size: {{ .Files.Get "crds/large.txt" | len }}"#);
+    let rendered = render(&folder.compile(), &json!({})).unwrap();
+    let names: Vec<_> = rendered.manifests.iter().map(|manifest| manifest.name.clone()).collect();
+    assert_eq!(names, (0..400).map(|number| format!("a{number}")).collect::<Vec<_>>());
+    // Parsed last, the first one's definition counts.
+    assert!(rendered.manifests.iter().all(|manifest| manifest.content.contains("who: 0\n")));
+    assert!(rendered.manifests.first().unwrap().content.contains("size: 1048576"));
+
+    let fault = || render(&folder.compile(), &json!({})).unwrap_err().to_string();
+    for number in [300, 20] {
+        template(number, "a: &b [c");
+    }
+    assert!(fault().contains("c/templates/020.yaml"), "{}", fault());
+    for number in [100, 200] {
+        template(number, "{{ if }}");
+    }
+    assert!(fault().contains("c/templates/200.yaml"), "{}", fault());
+}
+
 #[test]
 fn hooks_of_an_event_run_by_weight_then_name() {
     let job = |name: &str, weight: &str| {

@@ -74,7 +74,7 @@ pub use error::{Error, ErrorKind, FuncError, Place};
 pub use func::{Call, Ctx, EngineBody, Func, Functions, PlainBody, RandomSeed, Then};
 pub use item::{Example, Item, Origin};
 pub use outside::Argument;
-pub use set::{MissingKey, TemplateSet};
+pub use set::{MissingKey, ParsedText, TemplateSet};
 pub use value::{
     Entries, Heap, Kind, List, ListData, Map, MapData, Method, MethodBody, NamedType, Object, Seed,
     Str, Type, TypedNil, Value, View,

@@ -27,6 +27,17 @@ pub enum MissingKey {
     Error,
 }
 
+/// A text that has been parsed, its templates not in a set yet.
+#[derive(Debug)]
+pub struct ParsedText(Parsed);
+
+impl ParsedText {
+    /// How many bytes its code takes, at most.
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+}
+
 /// Named templates, compiled. Share it behind an `Arc`; executing does not change it.
 ///
 /// ```
@@ -71,12 +82,32 @@ impl TemplateSet {
         text: impl Into<Str>,
         room: usize,
     ) -> Result<usize, Error> {
-        let Parsed { main, defined, size } =
-            parse(&name.into(), text.into(), &self.functions, room)?;
+        let parsed = self.parse_apart(name, text, room)?;
+        let size = parsed.size();
+        self.add(parsed);
+        Ok(size)
+    }
+
+    /// As [`TemplateSet::parse_within`], and leaves it to [`TemplateSet::add`] to put the templates into
+    /// the set: several texts may be parsed at once.
+    ///
+    /// # Errors
+    /// Those of [`TemplateSet::parse_within`].
+    pub fn parse_apart(
+        &self,
+        name: &str,
+        text: impl Into<Str>,
+        room: usize,
+    ) -> Result<ParsedText, Error> {
+        parse(&name.into(), text.into(), &self.functions, room).map(ParsedText)
+    }
+
+    /// Adds what [`TemplateSet::parse_apart`] gave, of this set or of one with the same functions.
+    pub fn add(&mut self, parsed: ParsedText) {
+        let Parsed { main, defined, .. } = parsed.0;
         for template in defined.into_iter().chain([main]) {
             associate(&mut self.templates, template, |_| false);
         }
-        Ok(size)
     }
 
     /// What a missing key gives from now on.

@@ -135,10 +135,8 @@ impl LocalCluster {
     pub async fn namespace(&self, prefix: &str) -> Result<Namespace> {
         let name = Namespace::create(&self.client(), prefix).await?;
         let pods_can_run = readiness::service_account(&self.inner.client, &name);
-        timeout(PROMPTLY, pods_can_run).await.map_err(|_| Error::Deadline {
-            waiting_for: format!("the default service account of namespace {name}"),
-            after: PROMPTLY,
-        })??;
+        let waiting_for = format!("the default service account of namespace {name}");
+        promptly(&waiting_for, pods_can_run).await??;
         Ok(Namespace::new(name, self.clone()))
     }
 
@@ -205,6 +203,34 @@ impl LocalCluster {
         Arc::get_mut(&mut self.inner)?.lease.ended().await
     }
 
+    /// Kills the API server where it stands, and returns when nobody listens in its place. All else goes
+    /// on, etcd with the data included. For a cluster of one's own.
+    ///
+    /// # Errors
+    /// [`Error::Deadline`] where the cluster is shared: nothing happens to it.
+    pub async fn kill_api_server(&self) -> Result<()> {
+        self.inner.lease.say(&Command::KillApiServer);
+        let address = self.server().trim_start_matches("https://").to_owned();
+        let refused = readiness::until(async || {
+            tokio::net::TcpStream::connect(&address).await.is_err().then_some(())
+        });
+        promptly("nobody to listen in the API server's place", refused).await
+    }
+
+    /// Starts the API server again after [`LocalCluster::kill_api_server`], at its old address, and
+    /// returns when it is ready.
+    ///
+    /// # Errors
+    /// [`Error::Deadline`] if it does not get ready.
+    pub async fn start_api_server(&self) -> Result<()> {
+        self.inner.lease.say(&Command::StartApiServer);
+        // Its own patience with a server that is not there would be added to ours.
+        let mut config = self.config()?;
+        config.default_retry = false;
+        let client = access::client(config, "localcluster-user")?;
+        promptly("the API server to be ready again", readiness::api_server(&client)).await.map(drop)
+    }
+
     pub(crate) fn delete_namespace(&self, name: &str) {
         self.inner.lease.say(&Command::DeleteNamespace(name.to_owned()));
     }
@@ -226,6 +252,12 @@ impl fmt::Debug for LocalCluster {
             .field("folder", &self.folder())
             .finish_non_exhaustive()
     }
+}
+
+/// Waits for what happens soon, or never.
+async fn promptly<T>(waiting_for: &str, wait: impl Future<Output = T>) -> Result<T> {
+    let late = |_| Error::Deadline { waiting_for: waiting_for.to_owned(), after: PROMPTLY };
+    timeout(PROMPTLY, wait).await.map_err(late)
 }
 
 fn config(info: &Info, authority: &Authority, user: &str, groups: &[&str]) -> Result<kube::Config> {

@@ -26,6 +26,9 @@ use crate::real;
 /// The group whose members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 
+/// The name of the API server among the processes, and of its program.
+pub(crate) const API_SERVER: &str = "kube-apiserver";
+
 /// Where etcd listens, seen from the cluster's folder. A file, although etcd insists on the look of
 /// host and port.
 const ETCD: &str = "unix://etcd.sock:0";
@@ -135,7 +138,7 @@ impl<'a> Plane<'a> {
             // Meanwhile, because the API server takes longer.
             real_node = Some(real::Node::prepare(self, claim, &authority, port.number).await?);
         }
-        self.at("kube-apiserver", "/readyz");
+        self.at(API_SERVER, "/readyz");
         let version = readiness::api_server(&client).await;
         self.done(&format!("API server {version} is ready"));
 
@@ -154,7 +157,7 @@ impl<'a> Plane<'a> {
         readiness::service_account(&client, "default").await?;
         readiness::service_account(&client, "kube-system").await?;
         self.done("controller-manager is at work");
-        self.at("kube-apiserver", "discovery of all APIs");
+        self.at(API_SERVER, "discovery of all APIs");
         readiness::discovery(&client).await;
         self.first_pods(&client, real_node.as_ref()).await?;
 
@@ -325,7 +328,7 @@ impl<'a> Plane<'a> {
                 ("audit-log-maxsize", "0"),
             ]);
         }
-        self.spawn("kube-apiserver", &flags)
+        self.spawn(API_SERVER, &flags)
     }
 
     /// The API server's flags that depend on whether nodes and pods are to reach it, and it them.

@@ -20,8 +20,15 @@ const TAIL_LINES: usize = 20;
 const TAIL_BYTES: u64 = 16 * 1024;
 
 struct Running {
-    name: &'static str,
+    what: What,
     child: Child,
+}
+
+/// How a process is started.
+struct What {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<OsString>,
 }
 
 /// The processes of one cluster, in the order of their start.
@@ -31,12 +38,14 @@ struct Running {
 pub(crate) struct Processes {
     folder: PathBuf,
     running: RefCell<Vec<Running>>,
+    /// Ended on purpose, to be started again.
+    ended: RefCell<Vec<What>>,
 }
 
 impl Processes {
     /// For a cluster whose files are in `folder`; logs go to `folder/logs`.
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), running: RefCell::default() }
+        Self { folder: folder.to_owned(), running: RefCell::default(), ended: RefCell::default() }
     }
 
     /// Starts `program`, called `name` in errors and for its log. Says its process id.
@@ -46,13 +55,34 @@ impl Processes {
         program: &Path,
         arguments: Vec<OsString>,
     ) -> Result<u32> {
+        self.start(What { name, program: program.to_owned(), arguments })
+    }
+
+    /// Ends one where it stands; [`Processes::start_again`] starts it with the same arguments.
+    pub(crate) fn kill(&self, name: &str) {
+        let mut running = self.running.borrow_mut();
+        let Some(at) = running.iter().position(|one| one.what.name == name) else { return };
+        let mut one = running.remove(at);
+        end(&mut one.child);
+        self.ended.borrow_mut().push(one.what);
+    }
+
+    /// Starts one that was ended by [`Processes::kill`]; its log goes on.
+    pub(crate) fn start_again(&self, name: &str) -> Result<()> {
+        let mut ended = self.ended.borrow_mut();
+        let Some(at) = ended.iter().position(|what| what.name == name) else { return Ok(()) };
+        self.start(ended.remove(at)).map(drop)
+    }
+
+    fn start(&self, what: What) -> Result<u32> {
+        let name = what.name;
         let log = log_file(&self.log(name))?;
         let errors = log.try_clone().map_err(Error::io(format!("open the log of {name}")))?;
         // Ourselves by this name, because our file may have been replaced since we were started.
         let child = Command::new("/proc/self/exe")
             .args(["exec", "--parent", &std::process::id().to_string(), "--"])
-            .arg(program)
-            .args(arguments)
+            .arg(&what.program)
+            .args(&what.arguments)
             // Nothing of the user's settings (KUBECONFIG, GODEBUG, proxies) may change a cluster.
             .env_clear()
             .env("PATH", search_path())
@@ -65,7 +95,7 @@ impl Processes {
             .spawn()
             .map_err(Error::io(format!("start {name}")))?;
         let id = child.id();
-        self.running.borrow_mut().push(Running { name, child });
+        self.running.borrow_mut().push(Running { what, child });
         Ok(id)
     }
 
@@ -74,13 +104,13 @@ impl Processes {
         let mut running = self.running.borrow_mut();
         running.iter_mut().find_map(|one| {
             let status = one.child.try_wait().ok().flatten()?;
-            Some((one.name, status))
+            Some((one.what.name, status))
         })
     }
 
     /// Names and process ids of all, in the order of their start.
     pub(crate) fn list(&self) -> Vec<(String, u32)> {
-        self.running.borrow().iter().map(|one| (one.name.to_owned(), one.child.id())).collect()
+        self.running.borrow().iter().map(|one| (one.what.name.to_owned(), one.child.id())).collect()
     }
 
     /// Ends all, the last started first, and waits for each.
@@ -89,9 +119,7 @@ impl Processes {
     /// API server that is asked kindly waits for its watches, and for etcd if that went first.
     pub(crate) fn end(&self) {
         while let Some(mut one) = self.running.borrow_mut().pop() {
-            // Both fail only if it has ended already.
-            let _ = one.child.kill();
-            let _ = one.child.wait();
+            end(&mut one.child);
         }
     }
 
@@ -109,6 +137,12 @@ impl Drop for Processes {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn end(child: &mut Child) {
+    // Both fail only if it has ended already.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// The last lines of a log; empty if it cannot be read.

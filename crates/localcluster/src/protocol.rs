@@ -60,6 +60,10 @@ pub(crate) enum Event {
 pub(crate) enum Command {
     /// Delete this namespace, some time.
     DeleteNamespace(String),
+    /// Kill the API server of a cluster that nobody shares.
+    KillApiServer,
+    /// Start it again.
+    StartApiServer,
     /// Say how you are.
     Status,
     /// End now, whoever else holds a lease.

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::error::{Error, Failure, Result};
-use crate::plane::{Plane, Started, Step};
+use crate::plane::{API_SERVER, Plane, Started, Step};
 use crate::processes::Processes;
 use crate::protocol::{Command, Event, Spec, Status, line};
 
@@ -268,6 +268,15 @@ impl<'a> Supervisor<'a> {
             }
             Message::Said(_, Command::Stop) => return true,
             Message::Said(_, Command::DeleteNamespace(name)) => self.delete_namespace(name),
+            // Whoever shares a cluster must not do that to the others.
+            Message::Said(_, Command::KillApiServer | Command::StartApiServer)
+                if self.spec.socket.is_some() => {}
+            Message::Said(_, Command::KillApiServer) => processes.kill(API_SERVER),
+            Message::Said(_, Command::StartApiServer) => {
+                if let Err(error) = processes.start_again(API_SERVER) {
+                    eprintln!("{error}"); // whoever asked for it waits in vain, and says so
+                }
+            }
             Message::Said(id, Command::Status) => {
                 let status = Status {
                     folder: self.spec.folder.clone(),

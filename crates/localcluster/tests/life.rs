@@ -137,6 +137,23 @@ async fn a_component_that_dies_is_named_and_ends_the_cluster() {
 }
 
 #[tokio::test]
+async fn an_api_server_that_is_killed_on_purpose_comes_back_with_its_data() {
+    let _room = room().await;
+    let cluster = own().await;
+    let before = cluster.namespace("kept").await.unwrap();
+    for _ in 0..2 {
+        cluster.kill_api_server().await.unwrap();
+        assert!(processes_of(cluster.folder()).iter().all(|line| !line.contains("apiserver ")));
+        cluster.start_api_server().await.unwrap();
+    }
+    let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> =
+        kube::Api::all(cluster.client());
+    assert!(namespaces.get_opt(&before).await.unwrap().is_some());
+    // The others have found it again: a namespace needs a controller to be of use.
+    cluster.namespace("made").await.unwrap();
+}
+
+#[tokio::test]
 async fn a_component_that_does_not_start_is_named_with_its_log() {
     let _room = room().await;
     let tools = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ mod manager;
 mod metrics;
 pub mod native;
 mod options;
+mod rights;
 mod serve;
 pub mod watches;
 

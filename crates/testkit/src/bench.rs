@@ -46,7 +46,8 @@ impl Bench {
         Self::on(catamaran_localcluster::shared().await.unwrap(), name, definitions).await
     }
 
-    /// The same on a cluster of one's own, with a real node for instance.
+    /// The same on a cluster of one's own, with a real node for instance, or to do to it what others
+    /// must not see.
     pub async fn on(
         cluster: LocalCluster,
         name: &str,
@@ -92,7 +93,13 @@ impl Bench {
 
     /// Runs a manager for this namespace inside of the test.
     pub fn run(&self, make: impl FnOnce(Options) -> Manager) -> Running {
-        let flags = ["test".to_owned()].into_iter().chain(self.flags());
+        self.run_with(&[], make)
+    }
+
+    /// The same with more flags.
+    pub fn run_with(&self, more: &[&str], make: impl FnOnce(Options) -> Manager) -> Running {
+        let more = more.iter().map(|&flag| flag.to_owned());
+        let flags = ["test".to_owned()].into_iter().chain(self.flags()).chain(more);
         let manager = make(Flags::parse_from(flags).options);
         let stop = CancellationToken::new();
         let task = tokio::spawn(manager.run_until(stop.clone()));
@@ -195,6 +202,14 @@ impl Running {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
             task.await.unwrap().unwrap();
+        }
+    }
+
+    /// Waits until it ends by itself, and says how.
+    pub async fn ended(mut self) -> Result<(), ManagerError> {
+        match self.task.take() {
+            Some(task) => task.await.unwrap(),
+            None => Ok(()),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use catamaran_operator::native::{Action, Cx, Error, Reconciler, Status};
 use catamaran_operator::{Manager, Options};
-use catamaran_testkit::{Bench, ESTABLISHED, Running, becomes, eventually};
+use catamaran_testkit::{Bench, ESTABLISHED, Probes, Running, becomes, eventually};
 use futures::future::join_all;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -349,35 +349,19 @@ async fn a_cap_on_requests_is_kept() {
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
-/// Whether /healthz is content.
-async fn healthy(address: &str) -> Option<bool> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
-    stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    Some(answer.split_whitespace().nth(1)? == "200")
-}
-
 // One thread computes without end, others go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_reconcile_that_never_yields_turns_healthz() {
     let bench = bench("wedged").await;
     let (api, seen) = (bench.api::<Gadget>(), Arc::<Seen>::default());
     create(&api, "works", Does::Work).await;
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    let probes = Probes::free();
     let _running = run(&bench, &seen, |options| {
         options.limits.reconcile_timeout = Duration::from_secs(1);
-        options.health_probe_bind_address = Some(address.clone());
+        options.health_probe_bind_address = Some(probes.address().to_owned());
     });
-    let healthz = async |wanted: bool| {
-        eventually(&format!("healthy is {wanted}"), async || match healthy(&address).await {
-            Some(healthy) if healthy == wanted => Ok(()),
-            other => Err(format!("{other:?}")),
-        })
-        .await;
+    let healthz = async |healthy: bool| {
+        probes.answers("/healthz", if healthy { 200 } else { 503 }).await;
     };
     healthz(true).await;
     create(&api, "spins", Does::Spin).await;

@@ -201,3 +201,27 @@ async fn what_is_required_is_watched_from_the_start_and_by_one_watch() {
     .await;
     assert_eq!(test.weather.asked().iter().filter(is_watch).count(), 0, "no other watch");
 }
+
+#[tokio::test]
+async fn names_that_others_took_are_passed_over_and_left_alone() {
+    let test = Test::new("taken", 2).await;
+    let taken = test.names().await;
+    let wants = async |members: usize| {
+        test.crowds.wanted.store(members, Ordering::SeqCst);
+        test.reconciles().await;
+        test.counts(members).await;
+    };
+    wants(0).await;
+    for name in &taken {
+        let theirs = json!({ "metadata": { "name": name }, "data": { "theirs": "yes" } });
+        let theirs = serde_json::from_value(theirs).unwrap();
+        test.maps.create(&PostParams::default(), &theirs).await.unwrap();
+    }
+    wants(3).await;
+    for name in &taken {
+        let theirs = test.maps.get(name).await.unwrap();
+        assert!(theirs.owner_references().is_empty() && theirs.data.is_some(), "{theirs:?}");
+    }
+    let made = test.names().await;
+    assert!(made.iter().all(|name| !taken.contains(name)), "{made:?} {taken:?}");
+}

@@ -164,6 +164,9 @@ pub struct DatabaseFields {
     /// The last restore that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored: Option<String>,
+    /// While the database is deleted: the backup that was taken before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
     /// The backup that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_backup: Option<LastBackup>,

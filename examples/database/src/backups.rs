@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt};
 use serde::Deserialize;
 
 use crate::api::{Database, LastBackup, RestoreSpec};
-use crate::{Settled, jobs, manifests};
+use crate::{SOON, Settled, jobs, manifests};
 
 /// The schedule, and what the status tells of its last run.
 pub(crate) async fn keep(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
@@ -86,12 +86,14 @@ fn last(cx: &Cx<'_, Database>) -> Result<Option<LastBackup>, Error> {
     Ok(ended.max_by_key(|backup| backup.finished_at.as_ref().map(|at| at.0)))
 }
 
-/// The last dump, before everything goes.
+/// The last dump, before everything goes. That it is there is written down first: its Job goes, too, and
+/// nobody could take it again.
 pub(crate) async fn snapshot(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
     let known = cx.fields();
     // A database that was never set up holds nothing; one in the middle of an upgrade holds nothing yet,
     // and what it will hold lies on the volume of backups.
-    if !cx.spec.snapshot || known.set_up.is_none() || known.loads.is_some() {
+    let holds = known.set_up.is_some() && known.loads.is_none();
+    if !cx.spec.snapshot || !holds || known.snapshot.is_some() {
         return Ok(Progress::Ready);
     }
     match cx.apply(jobs::dump(cx, settled, "snapshot", false)?).await {
@@ -99,13 +101,17 @@ pub(crate) async fn snapshot(cx: &Cx<'_, Database>, settled: &Settled) -> Result
         Err(Error::Waiting { reason, .. }) if reason == "NamespaceTerminating" => {
             return Ok(Progress::Ready);
         }
-        Ok(Progress::Ready) => {
-            cx.event("Snapshot", "the database is on its volume of backups");
-            return Ok(Progress::Ready);
-        }
+        Ok(Progress::Ready) => {}
         waits => {
             volume(cx).await?;
-            waits
+            return waits;
         }
     }
+    let endings = jobs::endings(cx, "dump", Some(&format!("{}-snapshot-dump", cx.name_any())))?;
+    let said = endings.iter().rev().find(|ending| ending.is_success).map(|ending| &ending.message);
+    let said: Report = said.and_then(|said| serde_json::from_str(said).ok()).unwrap_or_default();
+    cx.event("Snapshot", &format!("the database is on its volume of backups: {}", said.file));
+    cx.status(|status| status.snapshot = Some(said.file));
+    cx.requeue(SOON);
+    Ok(Progress::pending("Snapshot", "the database is on its volume of backups"))
 }

@@ -17,7 +17,8 @@ pub async fn move_back(cx: &Cx<'_, Machine>, position: &str) -> Result<Progress,
         return Ok(Progress::Ready);
     }
     let now = cx.now();
-    let seen_at = cx.fields().seen_at.map_or(now, |seen_at| seen_at.0);
+    // What was seen later than now was seen before somebody set the clock back.
+    let seen_at = cx.fields().seen_at.map_or(now, |seen_at| seen_at.0.min(now));
     match PATIENCE.checked_sub(now.duration_since(seen_at).unsigned_abs()) {
         Some(rest) if !rest.is_zero() => {
             cx.status(|status| status.seen_at = Some(MicroTime(seen_at)));

@@ -53,6 +53,8 @@ async fn move_back(cx: &Cx<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result
     for switch in switches.iter_mut() {
         let seen_at = match (switch.spec.position, seen_at(switch)) {
             (Position::Up, None) => Some(MicroTime(now)),
+            // Somebody has set the clock back.
+            (Position::Up, Some(later)) if later > now => Some(MicroTime(now)),
             (Position::Down, Some(_)) => None,
             _ => continue,
         };
@@ -62,7 +64,7 @@ async fn move_back(cx: &Cx<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result
     let Some(next) = up.min_by_key(|switch| (seen_at(switch), switch.name_any())) else {
         return Ok(());
     };
-    let last_move = cx.fields().seen_at.map(|moved_at| moved_at.0);
+    let last_move = cx.fields().seen_at.map(|moved_at| moved_at.0).filter(|at| *at <= now);
     let since = seen_at(next).into_iter().chain(last_move).max().unwrap_or(now);
     match PATIENCE.checked_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default()) {
         Some(rest) if !rest.is_zero() => cx.requeue(rest),

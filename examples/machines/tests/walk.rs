@@ -253,6 +253,36 @@ async fn a_selector_stands_in_for_the_label() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_stops_no_machine() {
+    let walk = Walk::start("clock").await;
+    let hour = Duration::from_hours(1);
+    let now = || walk.clock.clock().now();
+    walk.machine("one", json!({ "switchPosition": "down" })).await;
+    walk.machine("two", json!({ "switches": 1 })).await;
+    walk.positions("two", "d").await;
+    let switch = walk.names("two").await.remove(0);
+    let seen =
+        |machine: &Machine| machine.status.as_ref().is_some_and(|s| s.fields.seen_at.is_some());
+    for forward in [false, true] {
+        walk.patch_machine("one", json!({ "spec": { "switchPosition": "up" } })).await;
+        walk.patch_switch(&switch, json!({ "spec": { "position": "up" } })).await;
+        becomes(&walk.machines, "one", "seen", seen).await;
+        walk.seen(1).await;
+        walk.quiet().await;
+        walk.clock.set(if forward { now() + hour } else { now() - hour });
+        // They were asked to look again in five seconds that passed, whatever the clock shows; set back
+        // it may take five more.
+        for _ in 0..2 {
+            walk.clock.advance(PATIENCE);
+            walk.quiet().await;
+        }
+        let down = |machine: &Machine| position(machine) == "down" && !seen(machine);
+        becomes(&walk.machines, "one", "down", down).await;
+        walk.positions("two", "d").await;
+    }
+}
+
+#[tokio::test]
 async fn the_api_server_refuses_what_is_no_machine() {
     let bench = Bench::new("refused", &definitions()).await;
     let machines: Api<Machine> = bench.api();

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::ignore::Rules;
-use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile};
-use crate::LoadError;
+use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile, without_mark};
+use crate::{LoadError, share};
 
 /// Reads all files of a chart's directory but the ignored ones. Symbolic links
 /// are followed, as in Helm.
@@ -24,9 +25,32 @@ pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, L
     walk.folder(root, "", 0)?;
     // Only now: what is too much in all is known before any of it is read.
     let found = std::mem::take(&mut walk.found);
-    let read = |(path, name, size): (PathBuf, _, _)| walk.read(&path, name, size, &mut buffer);
+    let mut ahead = read_ahead(&found).into_iter();
+    let read = |(path, name, size): (PathBuf, String, _)| match ahead.next().flatten() {
+        Some(data) => {
+            walk.account.give(size);
+            Ok(RawFile { name, data })
+        }
+        None => walk.read(&path, name, size, &mut buffer),
+    };
     found.into_iter().map(read).collect()
 }
+
+/// Files that are read by several threads if they are large together. What cannot be read, or is not
+/// as long as it was said to be, is left to be read in its turn.
+fn read_ahead(found: &[(PathBuf, String, u64)]) -> Vec<Option<Arc<[u8]>>> {
+    if found.iter().map(|(_, _, size)| size).sum::<u64>() < WORTH_THREADS {
+        return Vec::new();
+    }
+    let read = |buffer: &mut Vec<u8>, (path, _, size): &(PathBuf, String, u64)| {
+        read_file(path, *size, buffer).ok()?;
+        (buffer.len() as u64 == *size).then(|| without_mark(buffer).into())
+    };
+    share::map(found, Vec::new, read)
+}
+
+/// Bytes that take much longer to read than a thread to start.
+const WORTH_THREADS: u64 = 1 << 20;
 
 /// The largest `.helmignore`: every line is held against every file.
 const MAX_IGNORE_BYTES: u64 = 256 << 10;

@@ -99,9 +99,13 @@ struct RawFile {
 
 impl RawFile {
     fn new(name: String, data: &[u8]) -> Self {
-        let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
-        Self { name, data: data.into() }
+        Self { name, data: without_mark(data).into() }
     }
+}
+
+/// A file's bytes behind a byte order mark.
+fn without_mark(data: &[u8]) -> &[u8] {
+    data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data)
 }
 
 impl Chart {

@@ -58,7 +58,7 @@ impl Head {
 
     /// The head of a document of the plainest make, without reading the rest of it. `None` for all
     /// others, and wherever something is unusual about the fields.
-    fn of_plain(document: &str) -> Option<Self> {
+    pub(super) fn of_plain(document: &str) -> Option<Self> {
         let mut head = Self::default();
         let mut unusual = false;
         let mut seen = [false; 5];

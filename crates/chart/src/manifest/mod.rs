@@ -17,7 +17,7 @@ pub use post_render::{PostRender, PostRenderers};
 pub use split::split;
 
 use crate::notice::Notice;
-use crate::{Crd, ManifestError, Profile, gojson};
+use crate::{Crd, ManifestError, Profile, gojson, share};
 use hooks::Role;
 
 /// One document that belongs to the release.
@@ -78,6 +78,9 @@ pub struct Rendered {
     pub drawn: Option<Drawn>,
 }
 
+/// Bytes of documents whose heads take much longer to read than a thread to start.
+const WORTH_THREADS: usize = 256 << 10;
+
 /// How many documents a rendering may yield. A release of more could not be stored.
 const MAX_DOCUMENTS: usize = 50_000;
 
@@ -105,29 +108,41 @@ impl Rendered {
         profile: Profile,
     ) -> Result<Self, ManifestError> {
         let mut rendered = Self::default();
-        let mut count = 0;
+        let mut documents = Vec::new();
+        let mut too_many = Ok(());
         for (path, text) in files {
             if base_name(path).starts_with('_') || text.trim().is_empty() {
                 continue;
             }
-            let documents = split(text, profile);
-            count += documents.len();
-            if count > MAX_DOCUMENTS {
+            let found = split(text, profile);
+            if documents.len() + found.len() > MAX_DOCUMENTS {
                 let message = format!("exceeded the limit of {MAX_DOCUMENTS} documents");
                 let file = path.clone();
-                return Err(ManifestError { file, message, ..ManifestError::default() });
+                too_many = Err(ManifestError { file, message, ..ManifestError::default() });
+                break;
             }
-            for document in documents {
-                rendered.add(path, document, profile)?;
-            }
+            documents.extend(found.into_iter().map(|document| (path, document)));
         }
+        // Only what is plain, as reading takes many times the document's size.
+        let heads = match files.values().map(String::len).sum() {
+            0..WORTH_THREADS => Vec::new(),
+            _ => share::map(&documents, || (), |(), (_, document)| Head::of_plain(document)),
+        };
+        let mut heads = heads.into_iter();
+        for (path, document) in documents {
+            let head = match heads.next().flatten() {
+                Some(head) => head,
+                None => Head::parse(path, document, profile)?,
+            };
+            rendered.add(path, document, head, profile);
+        }
+        too_many?;
         rendered.manifests.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
         rendered.hooks.sort_by(|a, b| order::by_install(&a.kind, &b.kind, profile));
         Ok(rendered)
     }
 
-    fn add(&mut self, path: &str, document: &str, profile: Profile) -> Result<(), ManifestError> {
-        let head = Head::parse(path, document, profile)?;
+    fn add(&mut self, path: &str, document: &str, head: Head, profile: Profile) {
         match hooks::role_of(&head, path, document) {
             Role::Manifest => self.manifests.push(Manifest {
                 source: path.to_owned(),
@@ -148,7 +163,6 @@ impl Rendered {
                 self.warnings.push(notice.line(profile));
             }
         }
-        Ok(())
     }
 
     /// The hooks of an event in the order in which Helm runs them: by weight,

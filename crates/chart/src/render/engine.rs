@@ -1,174 +1,18 @@
 //! Runs the templates of a chart and of the charts in it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use catamaran_gotemplate::{Ctx, Error, MissingKey, Str, TemplateSet, Type, Value};
+use catamaran_gotemplate::{Ctx, Type, Value};
 
-use super::files::Files;
-use super::functions::{self, LOOKUP, State, without_no_value};
+use super::cache::Cache;
+use super::functions::{LOOKUP, State, without_no_value};
+use super::templates::{Source, Templates};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
-use crate::values::{self, Defaults, KeptSchemas, Node, Prepared, ReadyValues, Wanted};
+use crate::values::{self, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
-
-/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
-/// times what the largest public umbrella charts need.
-const MAX_CODE: usize = 64 << 20;
-
-/// A profile, the names of templates, and what they came to.
-type Sets = Vec<(Profile, Vec<String>, Arc<Templates>)>;
-
-/// The compiled templates of the charts that take part, of both languages.
-#[derive(Debug)]
-pub(super) struct Templates {
-    pub(super) go: TemplateSet,
-    pub(super) handlebars: hbs::Set,
-}
-
-impl Templates {
-    fn compile(sources: &[Source<'_>], profile: Profile) -> Result<Self, RenderError> {
-        let functions = functions::registry(profile);
-        let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
-        let mut handlebars = hbs::Set::default();
-        let mut room = MAX_CODE;
-        for source in sources {
-            if let Some(input) = source.handlebars() {
-                if sources.iter().any(|other| other.name == source.output_name()) {
-                    return Err(hbs::twice(&source.name));
-                }
-                handlebars.add(&input, &functions)?;
-            } else {
-                let parsed = go.parse_within(&source.name, Arc::clone(source.text), room);
-                let parsed =
-                    parsed.map_err(|error| errors::parse(&source.name, source.text, &error));
-                room -= parsed?.min(room);
-            }
-        }
-        Ok(Self { go, handlebars })
-    }
-
-    /// Runs a file.
-    fn execute(&self, ctx: &mut Ctx, source: &Source<'_>, data: &Value) -> Result<Vec<u8>, Error> {
-        if source.mode == hbs::Mode::Off {
-            return self.go.execute_alone(ctx, &source.name, data);
-        }
-        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
-        Ok(output.as_bytes().to_vec())
-    }
-
-    /// Runs a Handlebars template by its name, unless there is a Go template of that name.
-    pub(super) fn include_handlebars(
-        &self,
-        ctx: &mut Ctx,
-        name: &Str,
-        data: &Value,
-    ) -> Option<Result<Str, Error>> {
-        if self.handlebars.is_empty() {
-            return None;
-        }
-        let name = name.as_str()?;
-        let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
-        is_there.then(|| self.handlebars.include(ctx, self, name, data))
-    }
-}
-
-/// What is kept of a chart between renderings.
-#[derive(Debug, Default)]
-pub(super) struct Cache {
-    /// By profile, and by the charts that take part: conditions and aliases
-    /// change which templates there are, and their names.
-    sets: Mutex<Sets>,
-    /// `.Files` of each chart, by its address in the tree.
-    files: HashMap<usize, Files>,
-    defaults: Defaults,
-    schemas: KeptSchemas,
-    values: ReadyValues,
-}
-
-/// More than any chart's conditions bring about in practice; beyond, sets are not kept.
-const MAX_SETS: usize = 32;
-
-impl Cache {
-    pub(super) fn of(chart: &Chart) -> Self {
-        let mut cache = Self {
-            defaults: Defaults::of(chart),
-            schemas: KeptSchemas::of(chart),
-            ..Self::default()
-        };
-        cache.add_files(chart);
-        cache
-    }
-
-    fn add_files(&mut self, chart: &Chart) {
-        self.files.insert(address(chart), Files::of(chart));
-        chart.dependencies.iter().for_each(|child| self.add_files(child));
-    }
-
-    /// The compiled templates of the charts that take part.
-    fn set(&self, sources: &[Source<'_>], profile: Profile) -> Result<Arc<Templates>, RenderError> {
-        let known = self.lock().iter().find_map(|(known, names, set)| {
-            let same = *known == profile && names.iter().eq(sources.iter().map(|s| &s.name));
-            same.then(|| set.clone())
-        });
-        if let Some(set) = known {
-            return Ok(set);
-        }
-        let set = Arc::new(Templates::compile(sources, profile)?);
-        let mut sets = self.lock();
-        if sets.len() < MAX_SETS {
-            let names = sources.iter().map(|source| source.name.clone()).collect();
-            sets.push((profile, names, set.clone()));
-        }
-        Ok(set)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Sets> {
-        // Nothing can be half done under this lock.
-        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A chart does not move: it lies behind an `Arc`.
-fn address(chart: &Chart) -> usize {
-    std::ptr::from_ref(chart).addr()
-}
-
-/// A template file of a chart that takes part.
-struct Source<'c> {
-    /// `parent/charts/sub/templates/a.yaml`
-    name: String,
-    /// Slashes in the name.
-    depth: usize,
-    text: &'c Arc<[u8]>,
-    /// The chart's data, `.`.
-    data: usize,
-    /// Where the chart is, `parent/charts/sub`, and its own name.
-    chart: Arc<str>,
-    chart_name: &'c str,
-    mode: hbs::Mode,
-}
-
-impl Source<'_> {
-    /// The name under which the file's text is known, `# Source:`.
-    fn output_name(&self) -> &str {
-        match self.mode {
-            hbs::Mode::Off => &self.name,
-            _ => hbs::output_name(&self.name),
-        }
-    }
-
-    fn handlebars(&self) -> Option<hbs::Input<'_>> {
-        (self.mode != hbs::Mode::Off).then(|| hbs::Input {
-            name: &self.name,
-            text: self.text,
-            chart: &self.chart,
-            chart_name: self.chart_name,
-            strict: self.mode == hbs::Mode::Strict,
-        })
-    }
-}
 
 /// Data of one chart.
 struct Scope {
@@ -325,7 +169,7 @@ fn add_chart<'c>(
     let heap = &mut ctx.heap;
     let subcharts = heap.new_map();
     let data = heap.new_map_of(values_type::type_of(shared.profile));
-    let files = shared.cache.files.get(&address(node.chart)).cloned().unwrap_or_default();
+    let files = shared.cache.files_of(node.chart);
     let chart = objects::chart(heap, node, parent.is_none(), shared.profile);
     let files = files.value(heap, shared.profile);
     for (key, value) in [

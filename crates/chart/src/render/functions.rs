@@ -8,7 +8,7 @@ use catamaran_gotemplate::{
     Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
 
-use super::engine::Templates;
+use super::templates::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
 use crate::notice::Notice;

@@ -1,5 +1,6 @@
 //! From a chart to manifests: a pure function.
 
+mod cache;
 mod capabilities;
 mod engine;
 mod errors;
@@ -11,6 +12,7 @@ mod input;
 mod objects;
 mod seed;
 mod standalone;
+mod templates;
 mod trace;
 mod values_type;
 
@@ -44,7 +46,7 @@ pub struct CompiledChart(Arc<Inner>, PostRenderers);
 #[derive(Debug)]
 struct Inner {
     chart: Chart,
-    cache: engine::Cache,
+    cache: cache::Cache,
 }
 
 impl Chart {
@@ -85,10 +87,10 @@ impl Chart {
         if !self.is_application() {
             return Err(RenderError::NotInstallable(self.metadata.kind));
         }
-        let mut inner = Arc::new(Inner { chart: self, cache: engine::Cache::default() });
+        let mut inner = Arc::new(Inner { chart: self, cache: cache::Cache::default() });
         if let Some(inner) = Arc::get_mut(&mut inner) {
             // Only now: what is kept is found again by where the chart lies.
-            inner.cache = engine::Cache::of(&inner.chart);
+            inner.cache = cache::Cache::of(&inner.chart);
         }
         Ok(CompiledChart(inner, PostRenderers::default()))
     }

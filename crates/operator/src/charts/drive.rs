@@ -152,8 +152,8 @@ impl ChartController {
     async fn disown(&self, history: History) -> Result<History, ReleaseError> {
         match self.driver.disown(history.clone()).await {
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
-                let right = "patch secrets";
-                tracing::warn!(right, %error, "no right to keep a record for its uninstall: done without");
+                let so = format!("records are not kept for an uninstall ({error})");
+                self.disowning.tell("patch secrets", &so);
                 Ok(history)
             }
             disowned => disowned,
@@ -162,20 +162,15 @@ impl ChartController {
 
     /// Brings the definitions of `crds/`; who may not does without, and says so once.
     async fn define(&self) -> Result<(), ReleaseError> {
-        if self.without_crds.load(Ordering::Relaxed) {
+        if self.defining.is_known() {
             return Ok(());
         }
         match self.driver.crds(self.chart.chart()).await {
             Err(ReleaseError::Definition { source_file, source })
                 if source.kind == FailureKind::Forbidden =>
             {
-                self.without_crds.store(true, Ordering::Relaxed);
-                let right = "create and patch customresourcedefinitions.apiextensions.k8s.io";
-                tracing::warn!(
-                    right,
-                    file = source_file,
-                    "no right to bring the chart's definitions: done without"
-                );
+                let to = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+                self.defining.tell(to, &format!("the chart's are left out ({source_file})"));
                 Ok(())
             }
             defined => defined,
@@ -303,7 +298,7 @@ impl ChartController {
         } else {
             (Doing::Upgrade, work.wishes.upgrade())
         };
-        let skipped = self.without_crds.load(Ordering::Relaxed);
+        let skipped = self.defining.is_known();
         let crds = if skipped { Definitions::Skip } else { self.crds };
         let until = self.until(history, desired.release.revision);
         let ways = Ways { crds, full_record: self.full_record, until, ..ways };

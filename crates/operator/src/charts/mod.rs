@@ -52,6 +52,7 @@ use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
+use crate::rights::Lacking;
 use crate::watches::{Overrides, Watch};
 use ahead::Ahead;
 use code::calls::Owed;
@@ -91,8 +92,12 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
-    /// Whether `crds/` is left out, as the right is missing.
-    without_crds: AtomicBool,
+    /// The right to bring what is in `crds/`; it is left out without.
+    defining: Lacking,
+    /// The right to take a Helm operator's owner references off records.
+    disowning: Lacking,
+    /// The right to keep what templates draw.
+    keeping: Lacking,
     /// Whether records may be listed and not read one by one.
     lists_only: AtomicBool,
     memory: Mutex<Memory>,
@@ -164,7 +169,9 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
-            without_crds: AtomicBool::new(false),
+            defining: Lacking::default(),
+            disowning: Lacking::default(),
+            keeping: Lacking::default(),
             lists_only: AtomicBool::new(false),
             memory: Mutex::default(),
             setup,
@@ -180,7 +187,7 @@ impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
         let key = request.key.clone();
         let run = |request| async move {
-            let ended = self.run(request).await;
+            let ended = self.run(request).boxed().await;
             self.ahead.forget(&key);
             ended
         };

@@ -97,8 +97,8 @@ impl ChartController {
                 Ok(is_another)
             }
             Err(error) if error.kind == FailureKind::Forbidden => {
-                let right = "get, create and update secrets";
-                tracing::warn!(right, %error, "no right to keep what templates draw: done without");
+                let so = format!("what templates draw is not kept ({error})");
+                self.keeping.tell("get, create and update secrets", &so);
                 self.memory().put_seed(key, Seed { kept: true, ..now });
                 Ok(false)
             }

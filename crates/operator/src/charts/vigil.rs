@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::manager::feeds::Feeds;
 use crate::manager::queue::{Key, Queue};
+use crate::rights::Lacking;
 
 /// How many resources are watched over at once.
 const MOST: usize = 64;
@@ -29,8 +30,7 @@ pub(crate) struct Vigils {
     feeds: Feeds,
     queue: Arc<Queue>,
     open: Arc<Mutex<HashMap<Key, Vigil>>>,
-    /// Whether it has been said that the right is missing.
-    refused: Arc<AtomicBool>,
+    right: Arc<Lacking>,
 }
 
 /// What is watched for one resource.
@@ -101,7 +101,7 @@ impl Subject {
 impl Vigils {
     /// Nothing is watched until somebody asks.
     pub fn new(feeds: Feeds, queue: Arc<Queue>) -> Self {
-        Self { feeds, queue, open: Arc::default(), refused: Arc::default() }
+        Self { feeds, queue, open: Arc::default(), right: Arc::default() }
     }
 
     /// Watches these, and nothing else, for a resource: a change wakes it. Whether they all deliver.
@@ -192,14 +192,11 @@ impl Vigils {
     }
 
     fn complaint(&self, plural: &str, troubled: Arc<AtomicBool>) -> impl Fn(&Trouble) + use<> {
-        let (refused, right) = (self.refused.clone(), format!("list and watch {plural}"));
+        let (right, to) = (self.right.clone(), format!("list and watch {plural}"));
         move |trouble| {
             troubled.store(true, Ordering::Relaxed);
-            if trouble.code == Some(403) && !refused.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    right,
-                    "no right to watch what a release waits for: it is asked for"
-                );
+            if trouble.code == Some(403) {
+                right.tell(&to, "what a release waits for is asked for");
             }
         }
     }

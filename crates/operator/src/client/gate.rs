@@ -1,12 +1,14 @@
 //! What every request passes first: the fence, the cap on requests where one is wanted, a deadline for
 //! the answer, and the count of answers.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http::header::RETRY_AFTER;
 use http::{Request, Response};
 use kube::Config;
 use kube::client::Body;
@@ -45,6 +47,30 @@ impl RateLimit {
         let due = next.map_or(full, |next| next.max(full));
         *next = Some(due + self.every);
         due.max(now)
+    }
+}
+
+tokio::task_local! {
+    /// The longest that the API server has asked whoever runs here to wait.
+    static ADVICE: Cell<Duration>;
+}
+
+/// Runs a future, and says for how long the API server asked it to wait (`Retry-After`), zero if it did
+/// not: whoever tries again does so no sooner.
+pub(crate) async fn advised<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let heard = async {
+        let done = work.await;
+        (done, ADVICE.with(Cell::get))
+    };
+    ADVICE.scope(Cell::default(), heard).await
+}
+
+fn heed<B>(answer: &Response<B>) {
+    let seconds =
+        answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    if let Some(seconds) = seconds.filter(|_| !answer.status().is_success()) {
+        // Whoever is beside the queue has a pace of its own.
+        let _ = ADVICE.try_with(|wait| wait.set(wait.get().max(Duration::from_secs(seconds))));
     }
 }
 
@@ -124,6 +150,9 @@ impl GateLayer {
             Ok(answer) => answer.map_err(Into::into),
             Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs()).into()),
         };
+        if let Ok(answer) = &answer {
+            heed(answer);
+        }
         let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
         self.metrics.request(&method, &self.host, code);
         answer
@@ -133,6 +162,22 @@ impl GateLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_is_asked_to_wait_hears_of_the_longest_time_of_all_answers() {
+        let answer = |code: u16, seconds: &'static str| {
+            Response::builder().status(code).header(RETRY_AFTER, seconds).body(()).unwrap()
+        };
+        let work = async {
+            for answer in
+                [answer(429, "2"), answer(503, "7"), answer(429, "soon"), answer(200, "9")]
+            {
+                heed(&answer);
+            }
+        };
+        assert_eq!(advised(work).await, ((), Duration::from_secs(7)));
+        heed(&answer(429, "1")); // nobody listens
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_cap_lets_a_burst_pass_and_then_keeps_the_pace() {

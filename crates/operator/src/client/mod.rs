@@ -21,7 +21,7 @@ use crate::lead::Fence;
 use crate::metrics::Metrics;
 use fenced::FencedBody;
 use gate::GateLayer;
-pub(crate) use gate::RateLimit;
+pub(crate) use gate::{RateLimit, advised};
 
 /// The ways to the API server.
 #[derive(Clone)]

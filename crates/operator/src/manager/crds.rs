@@ -14,6 +14,7 @@ use kube::core::GroupVersionKind;
 use tokio::sync::watch::{Receiver, Sender};
 
 use super::feeds::Feeds;
+use crate::rights::Lacking;
 
 /// A definition that changed is served a little later: the pauses after which is looked again.
 const SOON: [Duration; 3] =
@@ -106,12 +107,11 @@ impl Definitions {
 
 /// Says once that the right is missing.
 fn complain() -> impl Fn(&Trouble) {
-    let told = AtomicBool::new(false);
+    let right = Lacking::default();
     move |trouble| {
-        if trouble.code == Some(403) && !told.swap(true, Ordering::Relaxed) {
-            tracing::info!(
-                "no right to list and watch customresourcedefinitions: missing kinds are asked for once a minute"
-            );
+        if trouble.code == Some(403) {
+            let to = "list and watch customresourcedefinitions";
+            right.tell(to, "missing kinds are asked for once a minute");
         }
     }
 }

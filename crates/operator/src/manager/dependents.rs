@@ -27,6 +27,8 @@ pub struct Dependent {
     pub observed: Observed,
     /// The resources it belongs to.
     pub owners: Vec<Key>,
+    /// Whether it has several owners, ours or not: it outlives each of them.
+    pub is_shared: bool,
     /// The object as the first list had it.
     pub sight: Sight,
 }
@@ -192,11 +194,17 @@ impl Dependents {
                 let owners = kinds.owners(&object.metadata);
                 let is_ours = object.metadata.managed_fields.is_some() && !owners.is_empty();
                 let sight = if is_ours { room.keep(&object) } else { Sight::default() };
-                Dependent { observed: Observed::of(&group, &kind, &object), owners, sight }
+                let observed = Observed::of(&group, &kind, &object);
+                Dependent { observed, owners, is_shared: is_shared(&object.metadata), sight }
             },
             move |change| wake(&queue, &told_as, &change),
         )
     }
+}
+
+/// Whether an object has several owners.
+pub fn is_shared(meta: &ObjectMeta) -> bool {
+    meta.owner_references.as_ref().is_some_and(|owners| owners.len() > 1)
 }
 
 fn wake(queue: &Queue, kind: &str, change: &Change<Dependent>) {

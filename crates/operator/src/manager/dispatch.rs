@@ -17,11 +17,12 @@ use tracing::Instrument;
 
 use super::controller::{Controller, Failure, Next, Request};
 use super::events::{Recorder, Severity};
-use super::feeds::Cache;
+use super::feeds::{Cache, MISSING};
 use super::pulse::{Pace, Pulse};
 use super::queue::{Item, Key, Queue};
 use super::resource::Resource;
 use super::writes::Writes;
+use crate::client::advised;
 use crate::metrics::{self, KindMetrics, KindStats, Source};
 use crate::watches::describe;
 
@@ -124,6 +125,11 @@ impl Dispatch {
             self.succeeded(&item.key);
             return;
         };
+        if kind.cache.is_missing() {
+            // Neither read nor written by anybody: nothing is asked for until its kind is there again.
+            self.queue.add_after(item.key.clone(), MISSING, &item.reasons);
+            return;
+        }
         let object = match resource.object() {
             Ok(object) => Arc::new(object),
             Err(error) => {
@@ -145,7 +151,8 @@ impl Dispatch {
             why = item.reasons,
         );
         let begun = Instant::now();
-        let outcome = self.supervise(kind, item, object.clone()).instrument(span.clone()).await;
+        let (outcome, wait) =
+            self.supervise(kind, item, object.clone()).instrument(span.clone()).await;
         let took = begun.elapsed();
         for histogram in [&kind.metrics.time, &kind.metrics.worked] {
             histogram.observe(took.as_secs_f64());
@@ -154,26 +161,28 @@ impl Dispatch {
             Ok(_) | Err(Failure::Conflict) => {}
             Err(failure) => tell(kind, &object, failure),
         }
-        span.in_scope(|| self.schedule(kind, &item.key, outcome, took));
+        span.in_scope(|| self.schedule(kind, &item.key, outcome, (took, wait)));
     }
 
-    /// Runs a reconcile where neither a panic nor a hang can hurt anybody else.
+    /// Runs a reconcile where neither a panic nor a hang can hurt anybody else; also says for how long the
+    /// API server asked it to wait.
     async fn supervise(
         &self,
         kind: &Kind,
         item: &Item,
         object: Arc<DynamicObject>,
-    ) -> Result<Next, Failure> {
+    ) -> (Result<Next, Failure>, Duration) {
         let key = &item.key;
         let pulse = Pulse::new();
-        let task = pulse.of(self.reconcile(kind, item, object).boxed()).in_current_span();
+        let work = advised(self.reconcile(kind, item, object));
+        let task = pulse.of(work.boxed()).in_current_span();
         let mut task = AbortOnDropHandle::new(tokio::spawn(task));
         tokio::select! {
             ended = &mut task => {
-                if let Ok(Ok(_)) = &ended {
+                if let Ok((Ok(_), _)) = &ended {
                     kind.pace.rested(pulse.longest_rest());
                 }
-                return ended.unwrap_or_else(|error| panicked(kind, &error));
+                return ended.unwrap_or_else(|error| (panicked(kind, &error), Duration::ZERO));
             }
             () = tokio::time::sleep(self.deadline) => {}
             () = self.lend_while_it_rests(kind, key, &pulse) => {}
@@ -183,7 +192,7 @@ impl Dispatch {
         // One that waits ends here at once. One that computes without end does not: its key stays
         // taken, as it must not run twice, and `stuck` tells of it.
         let _ = (&mut task).await;
-        Err(Failure::Transient(format!("no end after {:?}", self.deadline)))
+        (Err(Failure::Transient(format!("no end after {:?}", self.deadline))), Duration::ZERO)
     }
 
     /// Lends a reconcile's place to others whenever it rests for longer than is usual, and takes it back
@@ -228,7 +237,13 @@ impl Dispatch {
         }
     }
 
-    fn schedule(&self, kind: &Kind, key: &Key, outcome: Result<Next, Failure>, took: Duration) {
+    fn schedule(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        outcome: Result<Next, Failure>,
+        (took, wait): (Duration, Duration),
+    ) {
         let metrics = &kind.metrics;
         match outcome {
             Ok(Next::After(delay)) => {
@@ -269,7 +284,7 @@ impl Dispatch {
                 }
             }
             Err(Failure::Transient(message)) => {
-                let pause = self.failed(key);
+                let pause = self.failed(key).max(wait.min(LONGEST_PAUSE));
                 tracing::warn!(error = message, retry_in = ?pause, "reconcile failed");
                 metrics.error.inc();
                 metrics.errors.inc();

@@ -19,7 +19,7 @@ use super::crds::Definitions;
 use crate::watches::describe;
 
 /// How often is asked for a kind that is missing, where nothing tells of it.
-const MISSING: Duration = Duration::from_mins(1);
+pub const MISSING: Duration = Duration::from_mins(1);
 /// The first pause where discovery itself fails; it doubles up to [`MISSING`].
 const UNKNOWN: Duration = Duration::from_secs(1);
 
@@ -33,11 +33,17 @@ pub struct Cache<P> {
     stores: RwLock<Vec<NamespaceStore<P>>>,
     /// Whether the API server said that it does not serve the kind, or not to us.
     refused: AtomicBool,
+    /// Whether it does not serve the kind.
+    missing: AtomicBool,
 }
 
 impl<P> Default for Cache<P> {
     fn default() -> Self {
-        Self { stores: RwLock::default(), refused: AtomicBool::new(false) }
+        Self {
+            stores: RwLock::default(),
+            refused: AtomicBool::new(false),
+            missing: AtomicBool::new(false),
+        }
     }
 }
 
@@ -67,6 +73,12 @@ impl<P> Cache<P> {
     /// Whether all first lists have been read, or the kind is known to be missing or forbidden for now.
     pub fn is_settled(&self) -> bool {
         self.refused.load(Ordering::Relaxed) || self.is_synced()
+    }
+
+    /// Whether the API server does not serve the kind (any more), as far as it was asked: what the cache
+    /// has is of before.
+    pub fn is_missing(&self) -> bool {
+        self.missing.load(Ordering::Relaxed)
     }
 
     /// Returns once [`Cache::is_settled`], or when the time is over.
@@ -99,6 +111,11 @@ impl<P> Cache<P> {
 
     fn refuse(&self, refused: bool) {
         self.refused.store(refused, Ordering::Relaxed);
+    }
+
+    fn miss(&self, missing: bool) {
+        self.missing.store(missing, Ordering::Relaxed);
+        self.refuse(missing);
     }
 }
 
@@ -187,6 +204,7 @@ impl Feeds {
             });
             // Each goes on until its path is not found: then it is not there for the others either.
             futures::future::select_all(watches).await;
+            cache.miss(true);
             tracing::warn!(gvk = describe(&subject.gvk), "kind is not served any more");
             if begun.elapsed() > MISSING {
                 pause = UNKNOWN;
@@ -207,11 +225,11 @@ impl Feeds {
             let mut news = self.definitions.of_group(&gvk.group);
             match self.mapper.resolve(gvk).await {
                 Ok(mapping) => {
-                    cache.refuse(false);
+                    cache.miss(false);
                     return mapping;
                 }
                 Err(error) if error.is_no_match() => {
-                    cache.refuse(true);
+                    cache.miss(true);
                     if !told {
                         tracing::warn!(gvk = describe(gvk), %error, "kind cannot be watched yet; install its CRD, e.g. by `make install`");
                     }

@@ -7,6 +7,9 @@ use kube::core::DynamicObject;
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 
+/// How many characters a condition's message has at most: one less than `metav1.Condition` allows.
+const MESSAGE: usize = 32_767;
+
 /// What the status will be. Fields and conditions that nobody sets stay as they are.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -47,7 +50,8 @@ impl Draft {
     }
 
     /// Sets a condition about the present generation; `reason` and `message` must not be empty.
-    pub fn condition(&mut self, condition: Condition) {
+    pub fn condition(&mut self, mut condition: Condition) {
+        shorten(&mut condition.message);
         conditions::set(
             &mut self.conditions,
             condition.observed(self.generation),
@@ -130,6 +134,14 @@ impl Draft {
     }
 }
 
+/// A message that would make the whole status unacceptable, as it quotes something large, ends earlier.
+fn shorten(message: &mut String) {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
+        message.truncate(end);
+        message.push('…');
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +168,16 @@ mod tests {
         let mut again = Draft::of(&resource(&after));
         again.condition(ready(true));
         assert_eq!(again.patch(), None);
+    }
+
+    #[test]
+    fn a_message_is_not_longer_than_a_status_bears() {
+        let mut draft = Draft::of(&resource(&json!({})));
+        draft.condition(Condition::new("Ready", false, "Because", "ü".repeat(1_000_000)));
+        let patch = draft.patch().unwrap();
+        let message = patch["conditions"][0]["message"].as_str().unwrap();
+        assert_eq!(message.chars().count(), 32_768);
+        assert!(message.ends_with("ü…"));
     }
 
     #[test]

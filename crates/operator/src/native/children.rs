@@ -19,6 +19,11 @@ use super::{Error, Progress};
 use crate::manager::dependents::{Dependent, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::queue::Key;
 
+/// The end of the name of an object that is only asked about.
+const PROBE: &str = "-probe";
+/// How long the name of an object may be.
+const MOST_CHARACTERS: usize = 253;
+
 /// What is remembered of every child, for as long as its owner lives.
 #[derive(Default)]
 pub(super) struct Children(Mutex<HashMap<Key, HashMap<ChildKey, Child>>>);
@@ -82,13 +87,13 @@ impl Desired<'_> {
 impl Children {
     /// Deletes the children of a resource that is gone. The garbage collector would do so, too, but it
     /// takes up to 30 s to hear of a new CRD. A child that was orphaned on purpose stays: taking the
-    /// owner reference off has changed it.
+    /// owner reference off has changed it; and one that has another owner, too.
     pub async fn gone(&self, applier: &Applier, owner: &Key) {
         let children = self.lock().remove(owner);
         for (_, Child { target, known, .. }) in children.into_iter().flatten() {
             let key = ObjectKey { namespace: target.namespace.clone(), name: target.name.clone() };
-            let Some(cached) = known.dependent(&key).filter(|cached| cached.owners.contains(owner))
-            else {
+            let ours = |cached: &Arc<Dependent>| cached.owners.contains(owner) && !cached.is_shared;
+            let Some(cached) = known.dependent(&key).filter(ours) else {
                 continue;
             };
             if let Err(error) = delete_as_seen(applier, &target, &cached).await {
@@ -280,12 +285,18 @@ async fn remove(applier: &Applier, desired: &Desired<'_>, why: String) -> Result
 /// Whether the API server would take the child if there were none: what is not valid at all is no reason
 /// to delete what works.
 async fn probe(applier: &Applier, desired: &Desired<'_>) -> Result<(), Error> {
-    let name = format!("{}-probe", desired.target.name);
+    let name = probe_name(&desired.target.name);
     let mut object = desired.object.clone();
     object["metadata"]["name"] = name.as_str().into();
     let target = Target { name, ..desired.target.clone() };
     applier.dry_run(&target, &object).await?;
     Ok(())
+}
+
+/// A name beside another, not longer than a name may be.
+fn probe_name(name: &str) -> String {
+    let base: String = name.chars().take(MOST_CHARACTERS - PROBE.len()).collect();
+    format!("{}{PROBE}", base.trim_end_matches(['.', '-']))
 }
 
 fn ending(target: &Target) -> Progress {

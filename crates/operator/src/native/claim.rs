@@ -9,7 +9,8 @@ use kube::core::{DynamicObject, Selector};
 use serde_json::{Value, json};
 
 use super::context::Cx;
-use super::objects::{Found, Objects, fits};
+use super::index::fits;
+use super::objects::{Found, Objects};
 use super::watches::Kind;
 use super::{Error, Managed, gvk, names};
 

@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 
 use super::children::Children;
@@ -447,9 +448,13 @@ impl<R: Reconciler> Controller for NativeController<R> {
     }
 }
 
-/// Objects are decoded when their turn comes, so that one that cannot be is no one else's trouble.
-fn decode<K: serde::de::DeserializeOwned>(object: &DynamicObject) -> Result<K, String> {
-    let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
-    serde_json::from_value(value)
-        .map_err(|error| format!("the resource does not fit its kind: {error}"))
+/// Objects are decoded when their turn comes, so that one that cannot be is no one else's trouble. A status
+/// that does not fit is left out: it is ours, somebody else has been at it, and it is written anew.
+fn decode<K: DeserializeOwned>(object: &DynamicObject) -> Result<K, String> {
+    let mut value = serde_json::to_value(object).map_err(|error| error.to_string())?;
+    let decoded = K::deserialize(&value).or_else(|error| {
+        let status = value.as_object_mut().and_then(|fields| fields.remove("status"));
+        status.map_or(Err(error), |_| serde_json::from_value(value))
+    });
+    decoded.map_err(|error| format!("the resource does not fit its kind: {error}"))
 }

@@ -23,6 +23,7 @@ mod controller;
 mod elsewhere;
 mod ending;
 mod finalizer;
+mod index;
 mod names;
 mod objects;
 mod references;

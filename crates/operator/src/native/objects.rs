@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use catamaran_cluster::observed::Observed;
 use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
+use kube::core::{DynamicObject, GroupVersionKind, Selector};
 
 use super::gvk;
+use super::index::{ByLabel, Holders, fits};
 use super::watches::{Kind, Map, When};
 use crate::manager::Hub;
-use crate::manager::dependents::{Dependent, KindIndex};
+use crate::manager::dependents::{Dependent, KindIndex, is_shared};
 use crate::manager::feeds::{Cache, Subject};
 use crate::manager::queue::{Key, KindId, Queue, Urgency};
 
@@ -83,16 +84,12 @@ pub(super) struct Objects<C> {
     state: Mutex<State<C>>,
 }
 
-/// Selectors, each with the reconcile that last listed with it.
-type Selectors = Vec<(Selector, u64)>;
-
 struct State<C> {
     by_owner: HashMap<Key, BTreeSet<ObjectKey>>,
-    by_namespace: HashMap<Option<String>, BTreeSet<ObjectKey>>,
+    by_label: ByLabel,
     /// Our own writes that the watch has not told of.
     own: BTreeMap<ObjectKey, Own<C>>,
-    /// Who listed with which selectors, by namespace.
-    held: HashMap<Option<String>, HashMap<Key, Selectors>>,
+    holders: Holders,
 }
 
 struct Own<C> {
@@ -128,9 +125,9 @@ impl<C: Kind> Objects<C> {
             map,
             state: Mutex::new(State {
                 by_owner: HashMap::new(),
-                by_namespace: HashMap::new(),
+                by_label: ByLabel::default(),
                 own: BTreeMap::new(),
-                held: HashMap::new(),
+                holders: Holders::default(),
             }),
         });
         let subject = Subject {
@@ -153,6 +150,7 @@ impl<C: Kind> Objects<C> {
         let dependent = Dependent {
             observed: Observed::of(&self.gvk.group, &self.gvk.kind, &object),
             owners: self.kinds.owners(&object.metadata),
+            is_shared: is_shared(&object.metadata),
             sight: crate::manager::sight::Sight::default(),
         };
         let meta = object.metadata.clone();
@@ -175,7 +173,9 @@ impl<C: Kind> Objects<C> {
             let mut state = self.lock();
             state.index(key, before, now);
             state.confirm(key, before, now);
-            state.holders(key, before.into_iter().chain(now))
+            let metas: Vec<&ObjectMeta> =
+                before.into_iter().chain(now).map(|entry| &entry.meta).collect();
+            state.holders.concerned(&key.namespace, &metas)
         };
         if !self.matters(before, now) {
             return;
@@ -209,59 +209,72 @@ impl<C: Kind> Objects<C> {
         epoch: u64,
     ) -> Found<C> {
         let mut state = self.lock();
-        let held = state.held.entry(namespace.cloned()).or_default();
-        let held = held.entry(holder.clone()).or_default();
-        match held.iter_mut().find(|(known, _)| known == selector) {
-            Some((_, held_in)) => *held_in = epoch,
-            None => held.push((selector.clone(), epoch)),
-        }
-        let keys = state.by_namespace.get(&namespace.cloned()).cloned().unwrap_or_default();
-        self.find(&mut state, keys, |key, entry| {
-            key.namespace.as_ref() == namespace && fits(selector, &entry.meta)
+        state.holders.hold(holder, selector, epoch);
+        let cached = std::cell::OnceCell::new();
+        state.by_label.prepare(selector, || {
+            let all = self.cache.get().map(|cache| cache.filter(|_| true)).unwrap_or_default();
+            cached.get_or_init(|| all).iter().map(|(key, entry)| (key, &entry.meta))
+        });
+        let namespace = namespace.cloned();
+        self.drop_confirmed(&mut state);
+        let candidates = state.by_label.candidates(&namespace, selector);
+        self.find(&state, candidates, |key, entry| {
+            key.namespace == namespace && fits(selector, &entry.meta)
         })
     }
 
     /// The objects that have a resource as their owner.
     pub fn owned(&self, owner: &Key) -> Found<C> {
         let mut state = self.lock();
-        let keys = state.by_owner.get(owner).cloned().unwrap_or_default();
-        self.find(&mut state, keys, |_, entry| entry.dependent.owners.contains(owner))
+        self.drop_confirmed(&mut state);
+        let keys = state.by_owner.get(owner).into_iter().flatten();
+        self.find(&state, keys, |_, entry| entry.dependent.owners.contains(owner))
     }
 
     /// One object.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<Entry<C>>> {
-        let mut state = self.lock();
-        self.find(&mut state, [key.clone()].into(), |of, _| of == key).entries.pop()
+        let state = self.lock();
+        let own = state.own.get(key).filter(|own| !self.is_over(key, own));
+        match own.map(|own| (&own.entry, &own.uid)) {
+            Some((Some(entry), _)) => Some(entry.clone()),
+            Some((None, gone)) => self.cached(key).filter(|entry| uid(entry) != *gone),
+            None => self.cached(key),
+        }
     }
 
-    fn find(
+    /// The objects that are wanted among these, and among our own writes.
+    fn find<'a>(
         &self,
-        state: &mut State<C>,
-        keys: BTreeSet<ObjectKey>,
+        state: &State<C>,
+        keys: impl Iterator<Item = &'a ObjectKey>,
         want: impl Fn(&ObjectKey, &Entry<C>) -> bool,
     ) -> Found<C> {
+        let cached = keys.filter_map(|key| Some((key.clone(), self.cached(key)?)));
         let mut found: BTreeMap<ObjectKey, Arc<Entry<C>>> =
-            keys.into_iter().filter_map(|key| Some((key.clone(), self.cached(&key)?))).collect();
+            cached.filter(|(key, entry)| want(key, entry)).collect();
         let mut unconfirmed = false;
-        state.own.retain(|key, own| {
-            let listed = self.listed(key).is_some_and(|listed| listed > own.at);
-            !listed && own.at.elapsed() < LAG
-        });
         for (key, own) in &state.own {
             match &own.entry {
-                Some(entry) => _ = found.insert(key.clone(), entry.clone()),
-                None if found.get(key).is_some_and(|entry| uid(entry) == own.uid) => {
-                    found.remove(key);
+                Some(entry) if want(key, entry) => {
+                    found.insert(key.clone(), entry.clone());
+                    unconfirmed = true;
                 }
-                None => {}
+                None if found.get(key).is_some_and(|entry| uid(entry) != own.uid) => {
+                    unconfirmed = true;
+                }
+                _ => _ = found.remove(key),
             }
         }
-        found.retain(|key, entry| {
-            let wanted = want(key, entry);
-            unconfirmed |= wanted && state.own.contains_key(key);
-            wanted
-        });
         Found { entries: found.into_values().collect(), unconfirmed }
+    }
+
+    /// Forgets our own writes that a list has confirmed, or that nobody ever will.
+    fn drop_confirmed(&self, state: &mut State<C>) {
+        state.own.retain(|key, own| !self.is_over(key, own));
+    }
+
+    fn is_over(&self, key: &ObjectKey, own: &Own<C>) -> bool {
+        own.at.elapsed() >= LAG || self.listed(key).is_some_and(|listed| listed > own.at)
     }
 
     fn cached(&self, key: &ObjectKey) -> Option<Arc<Entry<C>>> {
@@ -295,11 +308,7 @@ impl<C> State<C> {
         for owner in now.into_iter().flat_map(|entry| &entry.dependent.owners) {
             self.by_owner.entry(owner.clone()).or_default().insert(key.clone());
         }
-        let siblings = self.by_namespace.entry(key.namespace.clone()).or_default();
-        match now {
-            Some(_) => siblings.insert(key.clone()),
-            None => siblings.remove(key),
-        };
+        self.by_label.change(key, before.map(|entry| &entry.meta), now.map(|entry| &entry.meta));
     }
 
     /// The watch has told of our own write, or of what came after it.
@@ -318,35 +327,6 @@ impl<C> State<C> {
         if told {
             self.own.remove(key);
         }
-    }
-
-    fn holders<'a>(
-        &self,
-        key: &ObjectKey,
-        entries: impl Iterator<Item = &'a Arc<Entry<C>>>,
-    ) -> BTreeSet<Key>
-    where
-        C: 'a,
-    {
-        let Some(held) = self.held.get(&key.namespace) else { return BTreeSet::new() };
-        let entries: Vec<_> = entries.collect();
-        let concerned = |selectors: &Selectors| {
-            let fit = |selector| entries.iter().any(|entry| fits(selector, &entry.meta));
-            selectors.iter().any(|(selector, _)| fit(selector))
-        };
-        held.iter().filter(|(_, held)| concerned(held)).map(|(key, _)| key.clone()).collect()
-    }
-
-    fn release(&mut self, holder: &Key, keep: impl Fn(u64) -> bool) {
-        self.held.retain(|_, held| {
-            if let Some(selectors) = held.get_mut(holder) {
-                selectors.retain(|(_, epoch)| keep(*epoch));
-                if selectors.is_empty() {
-                    held.remove(holder);
-                }
-            }
-            !held.is_empty()
-        });
     }
 }
 
@@ -371,11 +351,11 @@ impl<C: Kind> Stored for Objects<C> {
     }
 
     fn settle(&self, holder: &Key, epoch: u64) {
-        self.lock().release(holder, |held_in| held_in == epoch);
+        self.lock().holders.release(holder, |held_in| held_in == epoch);
     }
 
     fn forget(&self, holder: &Key) {
-        self.lock().release(holder, |_| false);
+        self.lock().holders.release(holder, |_| false);
     }
 
     fn wrote(&self, object: &DynamicObject) {
@@ -404,12 +384,6 @@ fn contained<T>(what: &str, run: impl FnOnce() -> T) -> Option<T> {
         tracing::error!("{what} of a watched object panicked: it is passed over");
     }
     outcome.ok()
-}
-
-/// Whether an object's labels fit.
-pub(super) fn fits(selector: &Selector, meta: &ObjectMeta) -> bool {
-    static NONE: BTreeMap<String, String> = BTreeMap::new();
-    selector.matches(meta.labels.as_ref().unwrap_or(&NONE))
 }
 
 fn version<C>(entry: &Entry<C>) -> u64 {

@@ -304,10 +304,8 @@ impl Options {
 
 /// A duration as Go writes it: `30s`, `1m0s`, `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<jiff::SignedDuration>().ok();
-    duration
-        .and_then(|duration| Duration::try_from(duration).ok())
-        .ok_or_else(|| format!("{text:?} is not a duration such as 30s, 1m0s or 1h30m"))
+    catamaran_sprig::parse_duration(text)
+        .map_err(|_| format!("{text:?} is not a duration such as 30s, 1m0s or 1h30m"))
 }
 
 #[cfg(test)]
@@ -347,8 +345,10 @@ mod tests {
         for (text, seconds) in [("30s", 30), ("1m0s", 60), ("1h30m", 5400), ("0s", 0)] {
             assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        assert!(duration("-1s").is_err());
-        assert!(duration("often").is_err());
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        for wrong in ["-1s", "often", "5", "5 minutes", "1d", "PT5M"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -43,11 +43,8 @@ async fn the_records_of_many_releases_are_read_by_one_list() {
 async fn a_record_in_several_secrets_is_left_to_who_reads_it_by_itself() {
     let bench = Bench::new("batch-cut").await;
     // Noise, of which gzip makes nothing.
-    let noise: String = (0..120_000_u64)
-        .map(|number| {
-            format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
-        })
-        .collect();
+    let numbers = (0..120_000_u64).map(|it| it.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+    let noise = numbers.map(|number| format!("{number:016x}")).collect::<Vec<_>>().concat();
     let halves: Vec<Value> = [("a", &noise[..900_000]), ("b", &noise[900_000..1_800_000])]
         .into_iter()
         .map(|(name, text)| config_map(name, text))

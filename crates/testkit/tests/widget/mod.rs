@@ -1,5 +1,7 @@
 //! A kind that uses all of the surface, each part as its spec asks.
 
+#![allow(dead_code)] // each test file uses its own part
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -44,6 +46,12 @@ pub struct WidgetSpec {
     /// Whether cleanup waits.
     #[serde(default)]
     pub hold: bool,
+    /// Whether cleanup panics.
+    #[serde(default)]
+    pub burst: bool,
+    /// Something to carry along; who fails quotes it.
+    #[serde(default)]
+    pub note: Option<String>,
     /// The namespace of a ConfigMap elsewhere.
     #[serde(default)]
     pub elsewhere: Option<String>,
@@ -83,7 +91,7 @@ pub struct Refers {
 /// A number, says the type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loose {
-    size: i32,
+    pub size: i32,
 }
 
 impl JsonSchema for Loose {
@@ -96,9 +104,14 @@ impl JsonSchema for Loose {
     }
 }
 
-/// Nothing.
+/// What a widget tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WidgetFields {}
+#[serde(default)]
+pub struct WidgetFields {
+    /// Always 1; anybody can write anything there.
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub told: Loose,
+}
 
 /// The definition of the kind.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
@@ -116,6 +129,7 @@ pub fn condition<'a>(widget: &'a Widget, of: &str) -> (&'a str, &'a str) {
 #[derive(Clone, Debug, Default)]
 pub struct Widgets {
     counts: Arc<Mutex<HashMap<String, usize>>>,
+    cleanups: Arc<Mutex<HashMap<String, usize>>>,
     cleaned: Arc<Mutex<Vec<String>>>,
     beyond: Arc<Mutex<Option<String>>>,
     wake: Wake,
@@ -125,6 +139,11 @@ impl Widgets {
     /// How often a widget was reconciled.
     pub fn count(&self, name: &str) -> usize {
         self.counts.lock().unwrap().get(name).copied().unwrap_or_default()
+    }
+
+    /// How often a widget was cleaned up, or tried to be.
+    pub fn cleanups(&self, name: &str) -> usize {
+        self.cleanups.lock().unwrap().get(name).copied().unwrap_or_default()
     }
 
     /// Whose cleanup ended.
@@ -165,8 +184,10 @@ impl Reconciler for Widgets {
 
     async fn reconcile(&self, cx: &Cx<'_, Widget>) -> Result<Action, Error> {
         *self.counts.lock().unwrap().entry(cx.name_any()).or_default() += 1;
+        cx.status(|fields| fields.told.size = 1);
         if cx.spec.fail {
-            cx.component("Failing", async { Err(Error::Permanent("as asked".to_owned())) }).await;
+            let why = format!("as asked: {}", cx.spec.note.as_deref().unwrap_or_default());
+            cx.component("Failing", async { Err(Error::Permanent(why)) }).await;
         } else {
             cx.component("Failing", async { Ok(Progress::Ready) }).await;
         }
@@ -195,6 +216,8 @@ impl Reconciler for Widgets {
     }
 
     async fn cleanup(&self, cx: &Cx<'_, Widget>) -> Result<Progress, Error> {
+        *self.cleanups.lock().unwrap().entry(cx.name_any()).or_default() += 1;
+        assert!(!cx.spec.burst, "as it was told");
         if cx.spec.hold {
             return Ok(Progress::pending("Draining", "the test holds it"));
         }

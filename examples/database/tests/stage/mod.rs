@@ -109,6 +109,16 @@ impl Stage {
         .await
     }
 
+    pub async fn gone(&self, name: &str) {
+        let databases: Api<Database> = self.bench.api();
+        self.long("gone", async || match databases.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(database)) => Err(format!("{:?}", database.status)),
+            Err(error) => Err(error.to_string()),
+        })
+        .await;
+    }
+
     /// As `eventually`, for what takes its time.
     pub async fn long<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
         let begun = Instant::now();
@@ -174,7 +184,8 @@ impl Stage {
         let task = tokio::spawn(async move {
             let mut looks = 0;
             while !stopped.load(Ordering::Relaxed) {
-                let secret = secrets.get(&format!("{name}-credentials")).await.unwrap();
+                let secret = secrets.get(&format!("{name}-credentials")).await;
+                let Ok(secret) = secret else { continue };
                 let password =
                     String::from_utf8(secret.data.unwrap()["password"].0.clone()).unwrap();
                 let asks = (0..2).map(|number| {

@@ -27,8 +27,8 @@ use catamaran_gotemplate::{Ctx, Error, FuncError, Functions, Place, Str, Value};
 use handlebars::{Context, Handlebars, RenderContext, Renderable, Template};
 use serde_json::Value as Json;
 
-use super::engine::Templates;
 use super::functions::State;
+use super::templates::Templates;
 use crate::error::Position;
 use crate::manifest::base_name;
 use crate::{Metadata, RenderError};

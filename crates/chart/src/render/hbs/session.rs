@@ -10,8 +10,8 @@ use catamaran_gotemplate::{Argument, Ctx, FuncError, Str, Value};
 use handlebars::{Output, PathAndJson, RenderError, RenderErrorReason};
 use serde_json::Value as Json;
 
-use crate::render::engine::Templates;
 use crate::render::functions::State;
+use crate::render::templates::Templates;
 use crate::values::tables;
 
 /// A value, and whether Go would hold it in an `interface {}`.

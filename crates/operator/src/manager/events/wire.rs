@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::{FORBIDDEN, Happening, Severity};
 use crate::client;
+use crate::rights::Lacking;
 
 /// No event is worth waiting for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,10 +34,10 @@ pub(super) struct Wire {
     operator: String,
     instance: String,
     dialect: Dialect,
-    /// Whether was said that the rights are missing.
-    told: bool,
-    /// Whether events may be patched.
-    counts: bool,
+    /// The right to create events.
+    creation: Lacking,
+    /// The right to patch them.
+    counting: Lacking,
 }
 
 /// How a write went.
@@ -51,7 +52,14 @@ impl Wire {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".to_owned());
         let instance: String = format!("{operator}-{host}").chars().take(128).collect();
         let operator = operator.to_owned();
-        Self { client, operator, instance, dialect: Dialect::Events, told: false, counts: true }
+        Self {
+            client,
+            operator,
+            instance,
+            dialect: Dialect::Events,
+            creation: Lacking::default(),
+            counting: Lacking::default(),
+        }
     }
 
     /// Writes a new event; its name, if that went well.
@@ -63,8 +71,7 @@ impl Wire {
             self.dialect = Dialect::Events;
         }
         let of = happening.regarding.name.as_deref().unwrap_or_default();
-        let name =
-            format!("{}.{:016x}", of.chars().take(NAME).collect::<String>(), client::fresh());
+        let name = format!("{}.{:016x}", beginning(of), client::fresh());
         if self.dialect == Dialect::Events {
             match self.create_event(happening, &name).await {
                 Answer::Done => return Some(name),
@@ -76,10 +83,7 @@ impl Wire {
             Answer::Done => Some(name),
             Answer::Failed => None,
             Answer::Forbidden => {
-                if !self.told {
-                    tracing::info!("no right to create events: going on without them");
-                    self.told = true;
-                }
+                self.creation.tell("create events", "going on without them");
                 self.dialect = Dialect::None(Instant::now() + FORBIDDEN);
                 None
             }
@@ -88,7 +92,7 @@ impl Wire {
 
     /// Writes that an event happened this often.
     pub async fn count(&mut self, happening: &Happening, name: &str, count: i32) -> bool {
-        if !self.counts {
+        if self.counting.is_known() {
             return true; // known, and not written
         }
         let now = Timestamp::now();
@@ -108,8 +112,7 @@ impl Wire {
             }
         };
         if let Answer::Forbidden = answer {
-            tracing::info!("no right to patch events: repetitions are not counted");
-            self.counts = false;
+            self.counting.tell("patch events", "repetitions are not counted");
         }
         matches!(answer, Answer::Done)
     }
@@ -151,6 +154,12 @@ impl Wire {
         let api: Api<CoreEvent> = Api::namespaced(self.client.clone(), namespace(happening));
         answer(api.create(&PostParams::default(), &event)).await
     }
+}
+
+/// As much of a name as leaves room; it must not end in what no name may end in.
+fn beginning(name: &str) -> &str {
+    let end = name.char_indices().nth(NAME).map_or(name.len(), |(end, _)| end);
+    name.get(..end).unwrap_or(name).trim_end_matches(['.', '-'])
 }
 
 /// An event about an object without a namespace lies in `default`.

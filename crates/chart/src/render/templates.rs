@@ -1,0 +1,141 @@
+//! The template files of the charts that take part, and what they are compiled to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use catamaran_gotemplate::{Ctx, Error, MissingKey, ParsedText, Str, TemplateSet, Value};
+
+use super::{errors, functions, hbs};
+use crate::{Profile, RenderError, share};
+
+/// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
+/// times what the largest public umbrella charts need.
+const MAX_CODE: usize = 64 << 20;
+
+/// Bytes of templates that take much longer to parse than a thread to start.
+const WORTH_THREADS: usize = 128 << 10;
+
+/// Bytes of code that several threads make, and that any one text may take of it: more than an innocent
+/// large chart has. The rest is parsed by one alone, so that a chart that takes all the room does not
+/// take much of it twice.
+const MAX_AHEAD: usize = 16 << 20;
+const MAX_TEXT_AHEAD: usize = 4 << 20;
+
+/// The compiled templates of the charts that take part, of both languages.
+#[derive(Debug)]
+pub(super) struct Templates {
+    pub(super) go: TemplateSet,
+    pub(super) handlebars: hbs::Set,
+}
+
+impl Templates {
+    pub(super) fn compile(sources: &[Source<'_>], profile: Profile) -> Result<Self, RenderError> {
+        let functions = functions::registry(profile);
+        let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
+        let mut handlebars = hbs::Set::default();
+        let mut room = MAX_CODE;
+        let mut ahead = parse_ahead(&go, sources).into_iter();
+        for source in sources {
+            let parsed = ahead.next().flatten().filter(|parsed| parsed.size() <= room);
+            if let Some(input) = source.handlebars() {
+                if sources.iter().any(|other| other.name == source.output_name()) {
+                    return Err(hbs::twice(&source.name));
+                }
+                handlebars.add(&input, &functions)?;
+            } else if let Some(parsed) = parsed {
+                room -= parsed.size();
+                go.add(parsed);
+            } else {
+                let parsed = go.parse_within(&source.name, Arc::clone(source.text), room);
+                let parsed =
+                    parsed.map_err(|error| errors::parse(&source.name, source.text, &error));
+                room -= parsed?.min(room);
+            }
+        }
+        Ok(Self { go, handlebars })
+    }
+
+    /// Runs a file.
+    pub(super) fn execute(
+        &self,
+        ctx: &mut Ctx,
+        source: &Source<'_>,
+        data: &Value,
+    ) -> Result<Vec<u8>, Error> {
+        if source.mode == hbs::Mode::Off {
+            return self.go.execute_alone(ctx, &source.name, data);
+        }
+        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
+        Ok(output.as_bytes().to_vec())
+    }
+
+    /// Runs a Handlebars template by its name, unless there is a Go template of that name.
+    pub(super) fn include_handlebars(
+        &self,
+        ctx: &mut Ctx,
+        name: &Str,
+        data: &Value,
+    ) -> Option<Result<Str, Error>> {
+        if self.handlebars.is_empty() {
+            return None;
+        }
+        let name = name.as_str()?;
+        let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
+        is_there.then(|| self.handlebars.include(ctx, self, name, data))
+    }
+}
+
+/// The Go templates of a large chart, parsed by several threads; none of a small one. What fails, or
+/// would take more than its share of the room, is left to be parsed in its turn.
+fn parse_ahead(set: &TemplateSet, sources: &[Source<'_>]) -> Vec<Option<ParsedText>> {
+    let go = |source: &&Source<'_>| source.mode == hbs::Mode::Off;
+    let bytes: usize = sources.iter().filter(go).map(|source| source.text.len()).sum();
+    if bytes < WORTH_THREADS {
+        return Vec::new();
+    }
+    let room = AtomicUsize::new(MAX_AHEAD);
+    let parse = |(): &mut (), source: &Source<'_>| {
+        let left = room.load(Ordering::Relaxed).min(MAX_TEXT_AHEAD);
+        let text = Some(source).filter(go)?.text;
+        let parsed = set.parse_apart(&source.name, Arc::clone(text), left).ok()?;
+        let less = |left: usize| Some(left.saturating_sub(parsed.size()));
+        let _ = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        Some(parsed)
+    };
+    share::map(sources, || (), parse)
+}
+
+/// A template file of a chart that takes part.
+pub(super) struct Source<'c> {
+    /// `parent/charts/sub/templates/a.yaml`
+    pub(super) name: String,
+    /// Slashes in the name.
+    pub(super) depth: usize,
+    pub(super) text: &'c Arc<[u8]>,
+    /// The chart's data, `.`.
+    pub(super) data: usize,
+    /// Where the chart is, `parent/charts/sub`, and its own name.
+    pub(super) chart: Arc<str>,
+    pub(super) chart_name: &'c str,
+    pub(super) mode: hbs::Mode,
+}
+
+impl Source<'_> {
+    /// The name under which the file's text is known, `# Source:`.
+    pub(super) fn output_name(&self) -> &str {
+        match self.mode {
+            hbs::Mode::Off => &self.name,
+            _ => hbs::output_name(&self.name),
+        }
+    }
+
+    fn handlebars(&self) -> Option<hbs::Input<'_>> {
+        (self.mode != hbs::Mode::Off).then(|| hbs::Input {
+            name: &self.name,
+            text: self.text,
+            chart: &self.chart,
+            chart_name: self.chart_name,
+            strict: self.mode == hbs::Mode::Strict,
+        })
+    }
+}
