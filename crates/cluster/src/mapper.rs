@@ -162,6 +162,35 @@ impl Mapper {
         self.load().await
     }
 
+    /// [`Mapper::capabilities`], read again if that was longer ago than `age`: nobody tells of an API
+    /// that appeared. What was known stays if the server does not answer.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer, and nothing is known.
+    pub async fn capabilities_within(
+        &self,
+        age: Duration,
+    ) -> Result<Arc<ServerCapabilities>, MapperError> {
+        let fresh = || {
+            let state = self.state();
+            let is_fresh = state.read.is_some_and(|read| read.elapsed() <= age);
+            state.capabilities.clone().filter(|_| is_fresh)
+        };
+        if let Some(known) = fresh() {
+            return Ok(known);
+        }
+        let _loading = self.loading.lock().await;
+        if let Some(known) = fresh() {
+            return Ok(known);
+        }
+        let before = self.state().capabilities.clone();
+        match self.load().await {
+            Err(error) => before.ok_or(error),
+            read => read,
+        }
+    }
+
     /// Forgets everything, e.g. because a CRD appeared, changed or vanished; the next question
     /// reads discovery again.
     pub fn invalidate(&self) {

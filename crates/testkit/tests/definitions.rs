@@ -62,14 +62,6 @@ fn is_ready(gas: &Gas) -> bool {
     conditions.clone().any(|of| of.type_ == "Ready" && of.status == "True")
 }
 
-/// A definition of our kind in a group of the test's own, so that tests do not meet.
-fn definition(group: &str) -> CustomResourceDefinition {
-    let mut definition = Gas::crd();
-    definition.spec.group = group.to_owned();
-    definition.metadata.name = Some(format!("gases.{group}"));
-    definition
-}
-
 async fn gas(bench: &Bench, name: &str, maps: &[&str]) {
     let gas = Gas::new(name, GasSpec { maps: maps.iter().map(|map| (*map).to_owned()).collect() });
     bench.api::<Gas>().create(&PostParams::default(), &gas).await.unwrap();
@@ -77,7 +69,7 @@ async fn gas(bench: &Bench, name: &str, maps: &[&str]) {
 
 #[tokio::test]
 async fn taken_away_and_made_again_it_is_served_again_and_costs_next_to_nothing_meanwhile() {
-    let crd = definition("volatile.catamaran.dev");
+    let crd = Gas::crd();
     let bench = Bench::new("volatile", std::slice::from_ref(&crd)).await;
     let crds: Api<CustomResourceDefinition> = Api::all(bench.client());
     let weather = Weather::new(&bench.cluster).await;
@@ -118,7 +110,7 @@ async fn taken_away_and_made_again_it_is_served_again_and_costs_next_to_nothing_
 
 #[tokio::test]
 async fn of_two_versions_it_is_carried_in_one_and_made_and_changed_in_either() {
-    let mut crd = definition("volatile.catamaran.dev");
+    let mut crd = Gas::crd();
     let v2 = CustomResourceDefinitionVersion {
         name: "v2".to_owned(),
         storage: true,

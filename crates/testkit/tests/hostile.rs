@@ -73,11 +73,14 @@ fn is_ready(widget: &Widget) -> bool {
     condition(widget, "Ready") == ("True", "Ready")
 }
 
+/// Another one of the same each time.
+type Made = fn() -> Storm;
+
 #[tokio::test]
 async fn storms_of_refusals_and_lost_answers_are_outlived() {
     let test = Test::new("storms").await;
     let _operator = test.operator();
-    let storms: [(&str, fn() -> Storm); 5] = [
+    let storms: [(&str, Made); 5] = [
         ("conflicts", || Storm::over("", "/widgets/").refused(409).times(12)),
         ("errors", || Storm::over("", "").refused(500).times(8)),
         ("busy", || Storm::over("PATCH", "").too_many(1).times(3)),
@@ -194,9 +197,9 @@ async fn what_others_write_into_a_status_is_written_over_or_left() {
             &kube::api::ApiResource::erase::<Widget>(&()),
         );
         raw.patch_status("w", &params, &patch).await.unwrap();
-        // Nobody reconciles because of a status; the next reconcile puts it right.
-        test.reconciler.wake().resource(&test.bench.namespace, "w", "a test says so");
+        // Nobody reconciles because of a status; the next reconcile that has heard of it puts it right.
         eventually("it is right again", async || {
+            test.reconciler.wake().resource(&test.bench.namespace, "w", "a test says so");
             let widget = raw.get("w").await.map_err(|error| error.to_string())?;
             let typed: Widget = serde_json::to_value(&widget)
                 .and_then(serde_json::from_value)

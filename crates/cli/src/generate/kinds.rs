@@ -3,8 +3,8 @@
 /// Kind, group, resource, and whether it lies in namespaces.
 type Known = (&'static str, &'static str, &'static str, bool);
 
-/// The kinds of Kubernetes that charts make.
-const KNOWN: [Known; 46] = [
+/// The kinds of Kubernetes that charts make, and one whose resource nobody would guess.
+const KNOWN: [Known; 47] = [
     ("ConfigMap", "", "configmaps", true),
     ("Endpoints", "", "endpoints", true),
     ("Event", "", "events", true),
@@ -52,6 +52,7 @@ const KNOWN: [Known; 46] = [
     ("CSIDriver", "storage.k8s.io", "csidrivers", false),
     ("StorageClass", "storage.k8s.io", "storageclasses", false),
     ("VolumeAttachment", "storage.k8s.io", "volumeattachments", false),
+    ("SecurityContextConstraints", "security.openshift.io", "securitycontextconstraints", false),
     ("CustomResourceDefinition", "apiextensions.k8s.io", "customresourcedefinitions", false),
     ("APIService", "apiregistration.k8s.io", "apiservices", false),
     (

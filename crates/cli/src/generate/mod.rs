@@ -1,11 +1,12 @@
 //! `catamaran generate`: what a project needs besides its charts.
 
+mod definitions;
 mod kinds;
 mod probe;
 mod role;
 mod scan;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use catamaran_operator::watches::{self, Hull, OverrideTypes};
@@ -65,6 +66,10 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
     let watches = watches::load_charts(&args.watches_file, OverrideTypes::Strings)
         .map_err(|error| error.to_string())?;
     let mut role = Role::new(&args.name, args.namespace.as_deref());
+    let folder = args.watches_file.parent().unwrap_or(Path::new(""));
+    for (kind, served) in definitions::of_project(folder) {
+        role.knows(&kind, served);
+    }
     let code = args.watches_file.with_file_name("src").join("main.rs");
     if code.exists() {
         role.unknown(format!(

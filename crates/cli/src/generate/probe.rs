@@ -1,7 +1,7 @@
 //! What a chart may make: rendered with its defaults and with each of its toggles on, and read.
 
 use std::collections::BTreeSet;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use catamaran_chart::{
     Budget, Capabilities, Chart, CompiledChart, Lookups, Profile, ReleaseFacts, RenderInput,
@@ -13,6 +13,9 @@ use super::scan;
 
 /// More toggles than this are not tried one by one.
 const MOST_TOGGLES: usize = 300;
+
+/// No further toggle is tried after this: a chart may make a key in each rendering.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a chart makes, and what it asks for.
 #[derive(Debug, Default)]
@@ -60,7 +63,13 @@ pub(super) fn probe(chart: &CompiledChart) -> Found {
         found.unknown.push(format!("what it makes by default, as it does not render: {first}"));
     }
     // One that does not render alone says nothing: others may have to be set with it.
-    for values in [all].into_iter().chain(alone) {
+    let begun = Instant::now();
+    for (tried, values) in [all].into_iter().chain(alone).enumerate() {
+        if begun.elapsed() > PATIENCE {
+            let of = toggles.len();
+            found.unknown.push(format!("toggles: only {tried} of {of}, each takes long"));
+            break;
+        }
         let _ = render(chart, &values, &mut found);
     }
     found

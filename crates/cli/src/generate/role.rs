@@ -29,6 +29,8 @@ pub(super) struct Role {
     given: BTreeSet<String>,
     unknown: BTreeSet<String>,
     guessed: BTreeSet<String>,
+    /// What serves a kind, by the project's own definitions.
+    known: BTreeMap<(String, String), Served>,
 }
 
 impl Role {
@@ -40,6 +42,7 @@ impl Role {
             given: BTreeSet::new(),
             unknown: BTreeSet::new(),
             guessed: BTreeSet::new(),
+            known: BTreeMap::new(),
         };
         // Records, and the seeds of what charts draw.
         role.allow("", "secrets", &["get", "list", "watch", "create", "update", "patch", "delete"]);
@@ -55,14 +58,27 @@ impl Role {
         rule.extend(verbs);
     }
 
+    /// What serves a kind need not be guessed.
+    pub fn knows(&mut self, kind: &str, served: Served) {
+        self.known.insert((served.group.clone(), kind.to_owned()), served);
+    }
+
+    fn served(&self, group: &str, kind: &str) -> Option<Served> {
+        self.known.get(&(group.to_owned(), kind.to_owned())).cloned()
+    }
+
     /// A kind that the operator carries.
     pub fn carries(&mut self, gvk: &GroupVersionKind) {
-        let resource = kinds::plural(&gvk.kind);
+        let known = self.served(&gvk.group, &gvk.kind).map(|served| served.resource);
+        let is_known = known.is_some();
+        let resource = known.unwrap_or_else(|| kinds::plural(&gvk.kind));
         self.allow(&gvk.group, &resource, &["get", "list", "watch", "patch"]);
         self.allow(&gvk.group, &format!("{resource}/status"), &["patch"]);
         // For clusters that ask for it where an owner's deletion is blocked.
         self.allow(&gvk.group, &format!("{resource}/finalizers"), &["update"]);
-        self.guessed.insert(format!("{resource}.{}", gvk.group));
+        if !is_known {
+            self.guessed.insert(format!("{resource}.{}", gvk.group));
+        }
     }
 
     /// What is said of what this role may lack.
@@ -113,7 +129,7 @@ impl Role {
             Some((group, _, resource)) => {
                 Served { group: group.clone(), resource: resource.clone(), namespaced: None }
             }
-            None => kinds::of(group, kind),
+            None => self.served(group, kind).unwrap_or_else(|| kinds::of(group, kind)),
         };
         if defined.is_none() && served.namespaced.is_none() {
             self.guessed.insert(format!("{}.{group}", served.resource));

@@ -131,7 +131,9 @@ fn policy(name: &str) -> [Value; 2] {
 async fn what_an_autoscaler_and_admission_say_is_left_alone_and_all_else_is_not() {
     let stage = Stage::of("others", MIRROR).await;
     let made = policy(stage.namespace.name());
-    made.iter().for_each(|object| drop(stage.apply(object)));
+    for object in &made {
+        stage.apply(object);
+    }
     until("the policy is heeded", || {
         let probe = stage.apply(&config_map("probe", &json!({ "k": "v" })));
         stage.kubectl(&["delete", "configmap", "probe"]);

@@ -1,5 +1,7 @@
 //! What public projects showed, each with a project of our own that has the same.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::support::{MIRROR, Operator, Stage, config_map, field, is, until};
@@ -34,16 +36,8 @@ async fn a_chart_of_removed_apis_is_told_and_its_resource_can_be_deleted() {
     assert_eq!(stage.records(), [""; 0]);
 }
 
-/// Without the right to a kind of the chart: no objects of it, so nothing to wait for at the end.
-#[tokio::test]
-async fn a_chart_beyond_the_rights_is_told_and_its_resource_can_be_deleted() {
-    let stage = Stage::of("beyond", MIRROR).await;
-    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
-    let rules = json!([
-        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["*"] },
-        { "apiGroups": [stage.group], "resources": ["shops", "shops/status", "shops/finalizers"], "verbs": all },
-        { "apiGroups": [""], "resources": ["configmaps"], "verbs": all },
-    ]);
+/// `run` under these rules alone.
+async fn under(stage: &Stage, rules: &serde_json::Value) -> Command {
     stage.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": "manager-role" }, "rules": rules }));
     stage.kubectl(&["create", "serviceaccount", "manager"]);
@@ -51,11 +45,47 @@ async fn a_chart_beyond_the_rights_is_told_and_its_resource_can_be_deleted() {
     stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
     let mut command =
         stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env(
-        "KUBECONFIG",
-        stage.cluster.service_account(&stage.namespace, "manager").await.unwrap(),
-    );
-    let _operator = Operator::start(command, stage.folder.path());
+    let account = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+    command.env("KUBECONFIG", account);
+    command
+}
+
+const ALL: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// As operator-sdk 1.1 scaffolded it: without the right to `finalizers`, which admission asks for where
+/// an owner's deletion is to be blocked.
+#[tokio::test]
+async fn without_the_right_to_finalizers_no_deletion_is_blocked() {
+    let stage = Stage::of("unblocked", MIRROR).await;
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["*"] },
+        { "apiGroups": [stage.group], "resources": ["shops", "shops/status"], "verbs": ALL },
+    ]);
+    let operator = Operator::start(under(&stage, &rules).await, stage.folder.path());
+    let objects = |a: &str| json!({ "objects": [config_map("web", &json!({ "a": a })), config_map("more", &json!({}))] });
+    stage.apply(&stage.shop("web", &objects("1")));
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+    stage.apply(&stage.shop("web", &objects("2")));
+    stage.shop_becomes("web", "upgraded", |shop| {
+        shop["status"]["deployedRelease"]["version"] == 2 && is(shop, "Ready", "True")
+    });
+    let owner = &stage.get("configmap", "web")["metadata"]["ownerReferences"][0];
+    assert_eq!((&owner["kind"], &owner["blockOwnerDeletion"]), (&json!("Shop"), &json!(false)));
+    let told = operator.log().matches("no right to block the owner's deletion").count();
+    assert_eq!(told, 1, "{}", operator.log());
+    stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=30s"]);
+    assert_eq!(stage.records(), [""; 0]);
+}
+
+/// Without the right to a kind of the chart: no objects of it, so nothing to wait for at the end.
+#[tokio::test]
+async fn a_chart_beyond_the_rights_is_told_and_its_resource_can_be_deleted() {
+    let stage = Stage::of("beyond", MIRROR).await;
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["*"] },
+        { "apiGroups": [stage.group], "resources": ["shops", "shops/status", "shops/finalizers"], "verbs": ALL },
+    ]);
+    let _operator = Operator::start(under(&stage, &rules).await, stage.folder.path());
     let sealed = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": { "name": "web" }, "spec": { "minAvailable": 1 } });
     let objects = json!({ "objects": [config_map("web", &json!({})), sealed] });
@@ -86,4 +116,21 @@ async fn a_chart_without_a_dependency_is_installed_without_it() {
     stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
     operator.says("dependencies of Chart.yaml are not in charts/");
     assert!(operator.log().contains("\"gone\""), "{}", operator.log());
+}
+
+/// A chart that refuses until another operator's definitions are there.
+#[tokio::test]
+async fn a_chart_that_asks_for_an_api_goes_on_once_that_is_there() {
+    let mut stage = Stage::of("late", MIRROR).await;
+    let late = format!("{}/v1/Late", stage.group);
+    let template = format!(
+        "{{{{ if not (.Capabilities.APIVersions.Has {late:?}) }}}}{{{{ fail \"not there yet\" }}}}{{{{ end }}}}{MIRROR}"
+    );
+    stage.chart("demo", &[("templates/all.yaml", &template)]);
+    let _operator = stage.operator();
+    stage.apply(&stage.shop("web", &json!({ "objects": [config_map("web", &json!({}))] })));
+    let shop = stage.shop_becomes("web", "told", |shop| is(shop, "ReleaseFailed", "True"));
+    assert!(field(&shop, "ReleaseFailed", "message").contains("not there yet"), "{shop:#}");
+    stage.define("Late", "Namespaced", &["v1"]);
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
 }

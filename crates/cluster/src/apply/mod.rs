@@ -23,6 +23,7 @@ use kube::core::{Request, Resource};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use crate::culprit::refusals::Refusals;
 use crate::fields::takeover::{taken_over, takeover_patch};
 use crate::redact;
 use refusal::classify;
@@ -73,6 +74,7 @@ pub struct Applier {
     manager: String,
     /// Under which names the same program once set fields by updates.
     former: Arc<[String]>,
+    pub(crate) refusals: Refusals,
     validation: ValidationDirective,
     timeout: Duration,
 }
@@ -93,6 +95,7 @@ impl Applier {
             client,
             manager: manager.into(),
             former: Arc::default(),
+            refusals: Refusals::default(),
             validation: ValidationDirective::Strict,
             timeout: DEFAULT_TIMEOUT,
         }

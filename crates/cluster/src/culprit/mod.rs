@@ -6,6 +6,7 @@
 //! may not be read is not told, and is no error.
 
 pub(crate) mod pod;
+pub(crate) mod refusals;
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use kube::api::{ApiResource, ListParams};
 use serde_json::Value;
 
-use crate::apply::{Applier, Target, metadata, metadata_str};
+use crate::apply::{Applier, FailureKind, Target, metadata, metadata_str};
 use crate::readiness::{Readiness, assess};
 
 /// The most pods of one object that are looked at.
@@ -130,7 +131,7 @@ impl Applier {
     /// The pods of an object that are not what they shall be, the newest first.
     async fn pods(&self, namespace: &str, selector: &str) -> Vec<Value> {
         let params = ListParams::default().labels(selector).limit(MOST_PODS);
-        let pods = self.find(&core("Pod", "pods"), namespace, &params).await;
+        let pods = self.seen(&core("Pod", "pods"), namespace, &params).await;
         let mut pods: Vec<Value> = pods.unwrap_or_default();
         for pod in pods.iter_mut().filter_map(Value::as_object_mut) {
             pod.insert("apiVersion".to_owned(), "v1".into());
@@ -182,6 +183,23 @@ impl Applier {
         }
     }
 
+    /// What these select, if it may be read.
+    async fn seen(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        params: &ListParams,
+    ) -> Option<Vec<Value>> {
+        if self.refusals.tells(namespace, &resource.plural) {
+            return None;
+        }
+        let found = self.find(resource, namespace, params).await;
+        if found.as_ref().is_err_and(|error| error.kind == FailureKind::Forbidden) {
+            self.refusals.note(namespace, &resource.plural);
+        }
+        found.ok()
+    }
+
     /// The latest warning about an object.
     async fn of_event(
         &self,
@@ -198,7 +216,7 @@ impl Applier {
         let about = format!("{about},type=Warning");
         let params = ListParams::default().fields(&about);
         asked.push(about);
-        let events = self.find(&core("Event", "events"), namespace, &params).await.ok()?;
+        let events = self.seen(&core("Event", "events"), namespace, &params).await?;
         let latest = events.iter().max_by_key(|event| when(event))?;
         let text = |field: &str| latest.get(field).and_then(Value::as_str).unwrap_or_default();
         let reason = text("reason");

@@ -387,7 +387,7 @@ impl ChartController {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
             // As operator-sdk, for which rendering is the first step of an install.
-            stuck: if facts.is_install {
+            stuck: if work.resource.data.pointer("/status/deployedRelease").is_none() {
                 Stuck::ReleaseFailed(reasons::INSTALL_ERROR)
             } else {
                 Stuck::Irreconcilable(reasons::RECONCILE_ERROR)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catamaran_chart::LookupKey;
-use catamaran_cluster::apply::{Applier, Target};
+use catamaran_cluster::apply::{Applier, ApplyError, FailureKind, Target};
 use catamaran_cluster::mapper::{Mapper, MapperError};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub async fn fetch(
             .await
             .map_err(|error| LookupError {
                 key: key.clone(),
-                transient: error.kind.is_transient(),
+                transient: may_pass(&error),
                 message: error.to_string().into(),
             })?;
         return Ok(
@@ -40,7 +40,7 @@ pub async fn fetch(
         Ok(found) => Ok(found.unwrap_or_else(|| json!({}))),
         Err(error) => Err(LookupError {
             key: key.clone(),
-            transient: error.kind.is_transient(),
+            transient: may_pass(&error),
             message: error.to_string().into(),
         }),
     }
@@ -49,9 +49,14 @@ pub async fn fetch(
 fn failed(key: &LookupKey, error: &MapperError) -> LookupError {
     LookupError {
         key: key.clone(),
-        transient: !error.is_no_match(),
+        transient: true, // a kind may come to be served
         message: error.to_string().into(),
     }
+}
+
+/// A right may be given, too, and nothing tells of it.
+fn may_pass(error: &ApplyError) -> bool {
+    error.kind.is_transient() || error.kind == FailureKind::Forbidden
 }
 
 /// A lookup that could not be answered.

@@ -80,6 +80,8 @@ pub(crate) struct ChartController {
     vigils: Vigils,
     overrides: Overrides,
     render_limits: Budget,
+    /// Whether the chart asks which APIs there are.
+    asks_for_apis: bool,
     /// Whether the status shows manifests.
     status_manifest: bool,
     /// What becomes of the definitions of `crds/`.
@@ -146,6 +148,7 @@ impl ChartController {
                 suppresses: hub.suppress_override_values,
             },
             gvk: watch.gvk.clone(),
+            asks_for_apis: render::asks_for_apis(chart.chart()),
             chart,
             driver: match &storage {
                 Some(place) => driver.stored_in(place),

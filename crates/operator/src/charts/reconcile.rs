@@ -279,7 +279,7 @@ impl ChartController {
             name: resource.name_any(),
             uid: resource.uid().unwrap_or_default(),
             controller: Some(true),
-            block_owner_deletion: Some(true),
+            block_owner_deletion: Some(!self.driver.may_not_block()),
         };
         let chart = Some(chart_label(&self.chart.metadata().name));
         Owner { reference, namespace: resource.namespace(), chart }

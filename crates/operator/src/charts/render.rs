@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use catamaran_chart::{
-    Capabilities, KubeVersion, Lookups, Profile, RandomSeed, ReleaseFacts, RenderError,
+    Capabilities, Chart, KubeVersion, Lookups, Profile, RandomSeed, ReleaseFacts, RenderError,
     RenderInput, Rendered, fresh_seed,
 };
 use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
@@ -18,13 +18,16 @@ use crate::manager::queue::Key;
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
 const LOOKUP_ROUNDS: usize = 32;
 
+/// How old the list of the cluster's APIs may be for a chart that asks for it.
+const RECENT: Duration = Duration::from_secs(10);
+
 /// Why there are no manifests.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
     /// The chart, or the values it was given.
     #[error("{0}")]
     Chart(#[from] RenderError),
-    /// The chart, given what it looked up.
+    /// The chart, given what it was told of the cluster.
     #[error("{0}")]
     AfterLookup(RenderError),
     /// The cluster could not be asked what it can do.
@@ -80,7 +83,12 @@ impl ChartController {
         facts: &ReleaseFacts,
         draw: Draw,
     ) -> Result<Rendered, Trouble> {
-        let capabilities = Arc::new(capabilities(&*self.mapper.capabilities().await?));
+        let told = if self.asks_for_apis {
+            self.mapper.capabilities_within(RECENT).await?
+        } else {
+            self.mapper.capabilities().await?
+        };
+        let capabilities = Arc::new(capabilities(&told));
         let Draw { clock, seed } = draw;
         let mut lookups = Lookups::online();
         let mut looked = false;
@@ -109,13 +117,23 @@ impl ChartController {
                         lookups.insert(key, found);
                     }
                 }
-                // What it has looked up may become another thing, of which no watch tells.
-                Err(error) if looked => return Err(Trouble::AfterLookup(error)),
+                // What it was told may become another thing, of which no watch tells.
+                Err(error) if looked || self.asks_for_apis => {
+                    return Err(Trouble::AfterLookup(error));
+                }
                 rendered => return Ok(rendered?),
             }
         }
         Err(Trouble::EndlessLookups)
     }
+}
+
+/// Whether what a chart makes depends on the APIs of the cluster.
+pub(super) fn asks_for_apis(chart: &Chart) -> bool {
+    let words = b"APIVersions";
+    let asks = |data: &[u8]| data.windows(words.len()).any(|window| window == words);
+    chart.templates.iter().any(|template| asks(&template.data))
+        || chart.dependencies.iter().any(asks_for_apis)
 }
 
 fn capabilities(server: &ServerCapabilities) -> Capabilities {

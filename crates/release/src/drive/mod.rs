@@ -73,6 +73,8 @@ pub struct Driver {
     output: Option<Arc<ToldOutput>>,
     /// Whether it was said that what hooks print may not be read.
     logs_forbidden: Arc<AtomicBool>,
+    /// Whether owners' deletion may not be blocked, as admission says.
+    unblocked: Arc<AtomicBool>,
     ways: Ways,
     clock: Clock,
 }
@@ -100,6 +102,7 @@ impl Driver {
             lacking: Arc::default(),
             output: None,
             logs_forbidden: Arc::default(),
+            unblocked: Arc::default(),
             ways: Ways::default(),
             clock: Clock::default(),
         }

@@ -1,5 +1,7 @@
 //! Sending one object.
 
+use std::sync::atomic::Ordering;
+
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata};
 use catamaran_cluster::drift::{Inspection, is_left_alone};
 use kube::core::GroupVersionKind;
@@ -40,8 +42,33 @@ enum Former {
 }
 
 impl Driver {
-    /// Sends an object if it is not known to be as it shall be.
+    /// Sends an object if it is not known to be as it shall be; once more if it was refused for the
+    /// right that `blockOwnerDeletion` asks for.
     pub(super) async fn send(
+        &self,
+        how: How,
+        object: &PlannedObject,
+        release: (&str, &str),
+    ) -> Result<Sent, Error> {
+        match self.send_once(how, object, release).await {
+            Err(Error::Request(refused)) if may_not_block(&refused) => {
+                if !self.unblocked.swap(true, Ordering::Relaxed) {
+                    let right = "update the owner kind's finalizers";
+                    tracing::warn!(right, object = %object.id, "no right to block the owner's deletion: going on without");
+                }
+                self.send_once(how, &unblocked(object), release).await
+            }
+            sent => sent,
+        }
+    }
+
+    /// Whether objects were refused for the right that `blockOwnerDeletion` asks for: owners shall not
+    /// ask for it from then on.
+    pub fn may_not_block(&self) -> bool {
+        self.unblocked.load(Ordering::Relaxed)
+    }
+
+    async fn send_once(
         &self,
         how: How,
         object: &PlannedObject,
@@ -198,6 +225,23 @@ impl Driver {
             Err(source) => Err(Error::Mapping { object: object.id.to_string(), source }),
         }
     }
+}
+
+/// What admission says of an owner whose `finalizers` may not be updated.
+fn may_not_block(refused: &ApplyError) -> bool {
+    refused.kind == FailureKind::Forbidden
+        && refused.message.contains("cannot set blockOwnerDeletion if")
+}
+
+fn unblocked(object: &PlannedObject) -> PlannedObject {
+    let mut object = object.clone();
+    let owners = object.body.pointer_mut("/metadata/ownerReferences");
+    for owner in owners.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(block) = owner.get_mut("blockOwnerDeletion") {
+            *block = false.into();
+        }
+    }
+    object
 }
 
 /// An object that is there already is ours only if Helm's labels and annotations say so.

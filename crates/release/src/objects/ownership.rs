@@ -27,7 +27,8 @@ const LONGEST_LABEL: usize = 63;
 /// right to `update` the owner kind's `finalizers` where admission enforces that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owner {
-    /// apiVersion, kind, name and uid; `controller` and `blockOwnerDeletion` are set in any case.
+    /// apiVersion, kind, name and uid; `controller` is set in any case, `blockOwnerDeletion` unless it
+    /// is false here.
     pub reference: OwnerReference,
     /// Its namespace; `None` for a cluster-scoped one, which may own objects anywhere.
     pub namespace: Option<String>,
@@ -123,7 +124,7 @@ fn name_owner(annotations: &mut Map<String, Value>, owner: &Owner) {
 fn owner_reference(owner: &OwnerReference) -> Value {
     json!({
         "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid,
-        "controller": true, "blockOwnerDeletion": true,
+        "controller": true, "blockOwnerDeletion": owner.block_owner_deletion.unwrap_or(true),
     })
 }
 

@@ -57,6 +57,20 @@ async fn live_changes_overtake_what_the_list_brought() {
 }
 
 #[tokio::test]
+async fn what_comes_next_out_of_the_list_is_known_beforehand() {
+    let queue = queue(&[9, 9]);
+    for number in 0..20 {
+        queue.add(key(0, &format!("l{number}")), Urgency::Listed, "list");
+    }
+    queue.add(key(0, "live"), Urgency::Live, "change");
+    assert_eq!(names(&queue, 1).await, ["live"]);
+    let told: Vec<_> = queue.upcoming(0, 5).into_iter().map(|key| key.object.name).collect();
+    assert_eq!(names(&queue, 5).await, told);
+    assert_eq!(queue.upcoming(0, 99).len(), 15, "what is worked on does not come");
+    assert_eq!(queue.upcoming(1, 99), []);
+}
+
+#[tokio::test]
 async fn the_first_list_is_worked_on_in_mixed_order() {
     let queue = queue(&[100]);
     for number in 0..100 {
