@@ -170,7 +170,7 @@ impl Bench {
         let ours = audit.since(mark).unwrap().into_iter().filter(|request| {
             request.namespace == *self.namespace.name()
                 && request.verb != "watch"
-                && !(request.verb == "list" && request.uri.contains("limit=500"))
+                && !(request.verb == "list" && request.uri.contains(PAGE))
         });
         let told = ours.map(|request| {
             let sub = if request.subresource.is_empty() { "" } else { "/" };
@@ -188,6 +188,9 @@ impl Bench {
         audit.until_quiet(quiet, DEADLINE).await.unwrap()
     }
 }
+
+/// By which the lists that watches begin with are told: the size of their pages.
+const PAGE: &str = "limit=100";
 
 /// A manager inside of a test; ends with it.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
@@ -355,7 +354,7 @@ impl ChartController {
     /// The remembered revision's record, if nobody has written another since: cheaper than a LIST, for
     /// which the API server may wait until it is sure of what it has.
     async fn newest_deployed(&self, key: &Key) -> Option<History> {
-        if self.lists_only.load(Ordering::Relaxed) {
+        if self.reading.is_known() {
             return None;
         }
         let known = self.memory().get_mut(key).map(|it| (it.release.clone(), it.told.version));
@@ -364,12 +363,7 @@ impl ChartController {
         match self.driver.newest_deployed(&namespace, &name, revision).await {
             Ok(history) => history.inspect(|history| self.records.read(history)),
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
-                self.lists_only.store(true, Ordering::Relaxed);
-                let right = "get secrets";
-                tracing::info!(
-                    right,
-                    "no right to read a record by itself: all of a release are listed"
-                );
+                self.reading.tell("get secrets", "a repair lists all records of its release");
                 None
             }
             Err(_) => None, // the LIST tells what is wrong

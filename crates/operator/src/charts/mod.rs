@@ -24,7 +24,7 @@ pub(crate) mod vigil;
 mod wait;
 mod wishes;
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
@@ -98,8 +98,8 @@ pub(crate) struct ChartController {
     disowning: Lacking,
     /// The right to keep what templates draw.
     keeping: Lacking,
-    /// Whether records may be listed and not read one by one.
-    lists_only: AtomicBool,
+    /// The right to read a record by itself.
+    reading: Lacking,
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -172,7 +172,7 @@ impl ChartController {
             defining: Lacking::default(),
             disowning: Lacking::default(),
             keeping: Lacking::default(),
-            lists_only: AtomicBool::new(false),
+            reading: Lacking::default(),
             memory: Mutex::default(),
             setup,
             references: References::new(hub),
