@@ -44,6 +44,9 @@ pub struct Request {
     pub stage: String,
 }
 
+/// No line of the log, which has metadata alone, is longer.
+const LONGEST_LINE: u64 = 1 << 20;
+
 /// A reader of the audit log, of all requests or of some.
 ///
 /// A request is in the log when its answer is out. One that goes on for long (a watch) is there once,
@@ -72,14 +75,21 @@ impl AuditLog {
         Self { user: Some(name.to_owned()), ..self.clone() }
     }
 
-    /// The end of the log as it is now.
+    /// The end of the log as it is now: behind its last whole line.
     ///
     /// # Errors
     /// [`Error::NoAudit`] if the cluster keeps no log.
     pub fn mark(&self) -> Result<Mark> {
-        let file = self.open()?;
-        let length = file.metadata().map_err(Error::io("read the audit log"))?.len();
-        Ok(Mark(length))
+        let mut file = self.open()?;
+        let mut bytes = Vec::new();
+        let read = |file: &mut File, bytes: &mut Vec<u8>| {
+            let begin = file.metadata()?.len().saturating_sub(LONGEST_LINE);
+            file.seek(SeekFrom::Start(begin))?;
+            file.read_to_end(bytes)?;
+            Ok(begin)
+        };
+        let begin: u64 = read(&mut file, &mut bytes).map_err(Error::io("read the audit log"))?;
+        Ok(Mark(begin + whole_lines(&bytes) as u64))
     }
 
     /// All requests so far, in the order of their answers.
@@ -132,8 +142,7 @@ impl AuditLog {
         file.seek(SeekFrom::Start(mark.0))
             .and_then(|_| file.read_to_end(&mut bytes))
             .map_err(Error::io("read the audit log"))?;
-        // The last line may be half written.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole = whole_lines(&bytes);
         bytes.truncate(whole);
         let mut requests = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -155,6 +164,11 @@ impl AuditLog {
         let path = self.path.as_deref().ok_or(Error::NoAudit)?;
         File::open(path).map_err(Error::io(format!("open {}", path.display())))
     }
+}
+
+/// How many bytes the whole lines take: the last one may be half written.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 /// What we read of an `audit.k8s.io/v1` Event.
@@ -295,5 +309,17 @@ mod tests {
     #[test]
     fn without_a_log_there_is_an_error_and_no_empty_list() {
         assert!(matches!(AuditLog::new(None).requests(), Err(Error::NoAudit)));
+    }
+
+    #[test]
+    fn a_mark_set_while_a_line_is_written_stands_before_that_line() {
+        let line = event("ResponseComplete", "get", "x/1");
+        let (begun, rest) = line.split_at(40);
+        let (mut file, log) = log(&[event("ResponseComplete", "list", "x/1")]);
+        write!(file, "{begun}").unwrap();
+        let mark = log.mark().unwrap();
+        writeln!(file, "{rest}").unwrap();
+        let verbs: Vec<_> = log.since(mark).unwrap().into_iter().map(|it| it.verb).collect();
+        assert_eq!(verbs, ["get"]);
     }
 }
