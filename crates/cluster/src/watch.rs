@@ -72,9 +72,9 @@ pub enum Content {
     OwnedThenMetadata,
 }
 
-/// How many objects a page of a list has. Decoded, with `managedFields`, one object takes tens of KiB, and
+/// How many objects a page of the list has with which a watch begins. Decoded, with `managedFields`, one object takes tens of KiB, and
 /// at a start all kinds are listed at once.
-const PAGE: u32 = 100;
+pub const PAGE: u32 = 100;
 
 /// What happened to an object, as far as its projection goes.
 #[derive(Debug)]

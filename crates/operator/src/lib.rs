@@ -19,6 +19,7 @@ pub mod crds;
 mod lead;
 mod manager;
 mod metrics;
+mod names;
 pub mod native;
 mod options;
 mod rights;

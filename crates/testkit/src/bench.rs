@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use catamaran_cluster::watch::PAGE;
 use catamaran_localcluster::{LocalCluster, Namespace};
 use catamaran_operator::{Manager, ManagerError, Options};
 use clap::Parser;
@@ -167,10 +168,11 @@ impl Bench {
     /// watches and the lists that they begin with are left out.
     pub fn requests(&self, program: &str, mark: catamaran_localcluster::Mark) -> Vec<String> {
         let audit = self.cluster.audit().of_agent(&format!("{program}/"));
+        let page = format!("limit={PAGE}");
         let ours = audit.since(mark).unwrap().into_iter().filter(|request| {
             request.namespace == *self.namespace.name()
                 && request.verb != "watch"
-                && !(request.verb == "list" && request.uri.contains(PAGE))
+                && !(request.verb == "list" && request.uri.contains(&page))
         });
         let told = ours.map(|request| {
             let sub = if request.subresource.is_empty() { "" } else { "/" };
@@ -188,9 +190,6 @@ impl Bench {
         audit.until_quiet(quiet, DEADLINE).await.unwrap()
     }
 }
-
-/// By which the lists that watches begin with are told: the size of their pages.
-const PAGE: &str = "limit=100";
 
 /// A manager inside of a test; ends with it.
 #[derive(Debug)]

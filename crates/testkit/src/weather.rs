@@ -170,7 +170,7 @@ impl Weather {
         self.sky.storms.lock().unwrap().clear();
     }
 
-    /// What was asked for, as `GET /api/v1/pods?limit=500`, since it was asked last.
+    /// What was asked for, as `GET /api/v1/pods?limit=100`, since it was asked last.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.sky.asked.lock().unwrap())
     }

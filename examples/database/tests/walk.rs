@@ -204,15 +204,12 @@ async fn a_standby_takes_over_from_a_primary_that_stays_away() {
     walk.ready("db").await;
     let pods: Api<Pod> = walk.bench.api();
     let first = becomes(&pods, "db-0", "there", |_| true).await;
+    let finalizers = |all: serde_json::Value| {
+        let patch = json!({ "metadata": { "finalizers": all } }).to_string();
+        walk.bench.kubectl(&["patch", "pod", "db-0", "--type=merge", "-p", &patch]);
+    };
     // Its node does not answer: the pod is not ready, and cannot be seen to end either.
-    walk.bench.kubectl(&[
-        "patch",
-        "pod",
-        "db-0",
-        "--type=merge",
-        "-p",
-        r#"{"metadata":{"finalizers":["test/held"]}}"#,
-    ]);
+    finalizers(json!(["test/held"]));
     walk.bench.kubectl(&["delete", "pod", "db-0", "--wait=false"]);
     becomes(&walk.databases, "db", "fences", |db| condition(db, "Primary").1 == "Fencing").await;
     assert_eq!(walk.leads_to("db").await, "closed", "nobody takes writes");
@@ -224,14 +221,7 @@ async fn a_standby_takes_over_from_a_primary_that_stays_away() {
     assert!(!serde_json::to_string(&set).unwrap().contains(r#""PRIMARY","value":"db"#));
 
     // It is seen to be gone: now another one may.
-    walk.bench.kubectl(&[
-        "patch",
-        "pod",
-        "db-0",
-        "--type=merge",
-        "-p",
-        r#"{"metadata":{"finalizers":null}}"#,
-    ]);
+    finalizers(json!(null));
     let after = becomes(&walk.databases, "db", "led by another", |db| {
         let fields = &db.status.as_ref().unwrap().fields;
         fields.primary.as_deref() == Some("db-1") && condition(db, "Ready").0 == "True"

@@ -186,16 +186,12 @@ impl ChartController {
 impl Controller for ChartController {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
         let key = request.key.clone();
-        let run = |request| async move {
-            let ended = self.run(request).boxed().await;
-            self.ahead.forget(&key);
-            ended
-        };
+        let forget = move |_: &_| self.ahead.forget(&key);
         match &self.setup.span {
-            None => run(request).boxed(),
+            None => self.run(request).inspect(forget).boxed(),
             Some(span) => {
                 let span = span(&request.object);
-                run(request).instrument(span).boxed()
+                self.run(request).inspect(forget).instrument(span).boxed()
             }
         }
     }

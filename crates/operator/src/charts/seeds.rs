@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::ChartController;
 use super::site::{Site, digest};
 use crate::manager::queue::Key;
+use crate::names::beginning;
 
 /// On records: which rotation their random values are of, and how often certificates were renewed.
 pub(super) const DRAWN: &str = "catamaran.dev/drawn";
@@ -175,7 +176,7 @@ impl ChartController {
 fn target(resource: &DynamicObject, site: &Site) -> Target {
     let gvk = GroupVersionKind::gvk("", "v1", "Secret");
     let name = resource.name_any();
-    let name = name.get(..name.len().min(200)).unwrap_or_default().trim_end_matches(['-', '.']);
+    let name = beginning(&name, 200);
     Target {
         resource: ApiResource::from_gvk_with_plural(&gvk, "secrets"),
         namespace: Some(site.namespace.clone()),

@@ -18,6 +18,7 @@ use super::objects::Known;
 use super::{Error, Progress};
 use crate::manager::dependents::{Dependent, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::queue::Key;
+use crate::names::beginning;
 
 /// The end of the name of an object that is only asked about.
 const PROBE: &str = "-probe";
@@ -285,18 +286,12 @@ async fn remove(applier: &Applier, desired: &Desired<'_>, why: String) -> Result
 /// Whether the API server would take the child if there were none: what is not valid at all is no reason
 /// to delete what works.
 async fn probe(applier: &Applier, desired: &Desired<'_>) -> Result<(), Error> {
-    let name = probe_name(&desired.target.name);
+    let name = format!("{}{PROBE}", beginning(&desired.target.name, MOST_CHARACTERS - PROBE.len()));
     let mut object = desired.object.clone();
     object["metadata"]["name"] = name.as_str().into();
     let target = Target { name, ..desired.target.clone() };
     applier.dry_run(&target, &object).await?;
     Ok(())
-}
-
-/// A name beside another, not longer than a name may be.
-fn probe_name(name: &str) -> String {
-    let base: String = name.chars().take(MOST_CHARACTERS - PROBE.len()).collect();
-    format!("{}{PROBE}", base.trim_end_matches(['.', '-']))
 }
 
 fn ending(target: &Target) -> Progress {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use catamaran_cluster::apply::{ApplyError, metadata_str};
+use catamaran_cluster::apply::metadata_str;
 use kube::api::ListParams;
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ impl Store {
         // `None` for a release that is to be read by itself.
         let mut found: HashMap<(String, String), Option<Packed>> = HashMap::new();
         loop {
-            let (records, more) = self.page(namespace, &params).await?;
+            let (records, more) = self.applier.page(&secrets(), namespace, &params).await?;
             for record in records {
                 let (at, name) = (metadata_str(&record, "namespace"), label(&record, "name"));
                 let packed = found.entry((at.to_owned(), name.to_owned())).or_insert_with(|| {
@@ -103,14 +103,6 @@ impl Store {
                 None => return Ok(found.into_values().flatten().collect()),
             }
         }
-    }
-
-    async fn page(
-        &self,
-        namespace: Option<&str>,
-        params: &ListParams,
-    ) -> Result<(Vec<Value>, Option<String>), ApplyError> {
-        self.applier.page(&secrets(), namespace, params).await
     }
 
     /// A history out of what [`Store::histories`] found.

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::{FORBIDDEN, Happening, Severity};
 use crate::client;
+use crate::names::beginning;
 use crate::rights::Lacking;
 
 /// No event is worth waiting for longer.
@@ -71,7 +72,7 @@ impl Wire {
             self.dialect = Dialect::Events;
         }
         let of = happening.regarding.name.as_deref().unwrap_or_default();
-        let name = format!("{}.{:016x}", beginning(of), client::fresh());
+        let name = format!("{}.{:016x}", beginning(of, NAME), client::fresh());
         if self.dialect == Dialect::Events {
             match self.create_event(happening, &name).await {
                 Answer::Done => return Some(name),
@@ -154,12 +155,6 @@ impl Wire {
         let api: Api<CoreEvent> = Api::namespaced(self.client.clone(), namespace(happening));
         answer(api.create(&PostParams::default(), &event)).await
     }
-}
-
-/// As much of a name as leaves room; it must not end in what no name may end in.
-fn beginning(name: &str) -> &str {
-    let end = name.char_indices().nth(NAME).map_or(name.len(), |(end, _)| end);
-    name.get(..end).unwrap_or(name).trim_end_matches(['.', '-'])
 }
 
 /// An event about an object without a namespace lies in `default`.
