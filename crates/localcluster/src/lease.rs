@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, Result};
 use crate::pki::log_file;
+use crate::places::remove_folder;
 use crate::processes::tail;
 use crate::protocol::{Command as Say, Event, Info, Spec, Status, line};
 use crate::real;
@@ -196,7 +197,7 @@ impl Listener {
         }
         if let Some(folder) = self.folder {
             real::sweep(&folder);
-            let _ = fs::remove_dir_all(folder);
+            remove_folder(&folder);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::access::digest;
 use crate::error::{Error, Result};
@@ -13,6 +13,12 @@ use crate::supervisor::LOCK;
 
 /// A folder without a lock that is this old is of a start that never came to locking it.
 const ABANDONED: Duration = Duration::from_mins(10);
+
+/// How long a killed component may still write into its cluster's folder.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
+/// How long to wait before a folder is removed once more.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// The most bytes that the path of a unix socket may have (`sun_path`, with its final zero).
 const SOCKET_PATH_MAX: usize = 107;
@@ -89,8 +95,18 @@ fn sweep(home: &Path) {
         let path = entry.path();
         if path.is_dir() && is_abandoned(&path) {
             real::sweep(&path);
-            let _ = fs::remove_dir_all(path);
+            remove_folder(&path);
         }
+    }
+}
+
+/// Removes a cluster's folder, and waits a while for those who still write into it: killed processes
+/// end a moment after their supervisor, and a file made by one of them makes the removal fail.
+/// Nothing else can be done about it if it fails.
+pub(crate) fn remove_folder(folder: &Path) {
+    let begun = Instant::now();
+    while fs::remove_dir_all(folder).is_err() && folder.exists() && begun.elapsed() < LAST_WRITES {
+        std::thread::sleep(RETRY);
     }
 }
 
@@ -146,6 +162,27 @@ mod tests {
         assert!(left("alive"), "its lock is held");
         assert!(!left("dead"), "its lock is not held");
         assert!(left("starting"), "it may be about to be locked");
+    }
+
+    #[test]
+    fn a_folder_goes_although_somebody_writes_into_it_for_a_while() {
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("cluster/data");
+        fs::create_dir_all(&data).unwrap();
+        let begun = Instant::now();
+        let writer = std::thread::spawn(move || {
+            let mut names = 0..;
+            while begun.elapsed() < Duration::from_millis(300)
+                && names
+                    .next()
+                    .is_some_and(|name| fs::write(data.join(name.to_string()), "").is_ok())
+            {
+            }
+        });
+        let folder = home.path().join("cluster");
+        remove_folder(&folder);
+        writer.join().unwrap();
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::error::{Error, Failure, Result};
+use crate::places::remove_folder;
 use crate::plane::{API_SERVER, Plane, Started, Step};
 use crate::processes::Processes;
 use crate::protocol::{Command, Event, Spec, Status, line};
@@ -169,8 +170,7 @@ impl<'a> Supervisor<'a> {
         drop(self.started.take());
         processes.end();
         if !self.spec.keep {
-            // Nothing else can be done about it if it fails; the next start sweeps.
-            let _ = fs::remove_dir_all(&self.spec.folder);
+            remove_folder(&self.spec.folder); // if it fails, the next start sweeps
         }
         self.tell(&Event::Ended);
         self.farewell().await;
