@@ -34,6 +34,8 @@ pub struct Chart {
     pub templates: Vec<File>,
     /// Everything else that templates see as `.Files`; `crds/` is among them.
     pub files: Vec<File>,
+    /// Which of `files` have been left unread, by [`Chart::load_without_crds`] alone.
+    pub unread: Vec<crate::load::Unread>,
     /// `values.schema.json` as it is.
     pub schema: Option<Arc<[u8]>>,
     /// The charts under `charts/`, in name order.
