@@ -18,3 +18,4 @@ mod status;
 mod suites;
 mod support;
 mod takeover;
+mod watched;

@@ -358,7 +358,9 @@ impl Loader<'_> {
         if name.is_empty() {
             return Err("chart must not be empty".to_owned());
         }
-        let beside = self.path.parent().map(|folder| folder.join(name));
+        // The projects of before 1.0 name their charts by where they are in the image.
+        let named = name.strip_prefix("/opt/helm/").unwrap_or(name);
+        let beside = self.path.parent().map(|folder| folder.join(named));
         let path = match beside {
             Some(beside) if !Path::new(name).exists() && beside.exists() => beside,
             _ => PathBuf::from(name),
