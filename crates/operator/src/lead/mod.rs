@@ -62,7 +62,7 @@ impl Leadership {
         let (record, renewed) = loop {
             let begun = Moment::now();
             let can_be_watched = match candidate.stand().await {
-                Ok(Stand::Leads(record)) => break (record, begun),
+                Ok(Stand::Leads(record)) => break (*record, begun),
                 Ok(Stand::By { leader, lease }) => {
                     if leader != told {
                         tracing::info!(leader, "standing by");
@@ -114,7 +114,7 @@ impl Leadership {
 /// How one attempt to lead ended.
 enum Stand {
     /// We lead, and this is to be renewed.
-    Leads(Record),
+    Leads(Box<Record>),
     /// Somebody else leads: by the Lease, which can be watched, or by the ConfigMap.
     By { leader: Option<String>, lease: bool },
     /// The ConfigMap is ours; whether nobody leads by the Lease is looked at once more, a little later.
@@ -165,7 +165,7 @@ impl Candidate {
         match self.lease.take().await {
             Ok(true) if self.map.is_free().await? => {
                 self.unclaim().await?;
-                Ok(Stand::Leads(self.lease.clone()))
+                Ok(Stand::Leads(Box::new(self.lease.clone())))
             }
             Ok(true) => {
                 self.lease.release().await?;
@@ -189,7 +189,7 @@ impl Candidate {
         }
         let claimed = std::mem::take(&mut self.claims);
         match self.map.take().await {
-            Ok(true) if claimed => Ok(Stand::Leads(self.map.clone())),
+            Ok(true) if claimed => Ok(Stand::Leads(Box::new(self.map.clone()))),
             Ok(taken) => {
                 self.claims = taken;
                 Ok(if taken { Stand::Claims } else { Stand::by(&self.map, false) })
