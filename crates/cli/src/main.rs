@@ -6,6 +6,7 @@ mod context;
 mod dependency;
 mod explain;
 mod generate;
+mod heap;
 mod helm_operator;
 mod lint;
 mod post_renderer;

@@ -188,7 +188,8 @@ impl<P> Store<P> {
 ///
 /// `project` reduces each object; `on_change` is told of every change after the store has it and must
 /// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and
-/// after a minute where the kind is forbidden: no news will tell of a right that was given.
+/// after 2 s, 8 s, 32 s and then a minute where the kind is forbidden: no news will tell of a right that
+/// was given.
 pub async fn follow<P>(
     client: Client,
     target: Target,
@@ -356,6 +357,7 @@ struct Backoff {
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(800);
     const MOST: Duration = Duration::from_secs(30);
+    const FIRST_REFUSED: Duration = Duration::from_secs(2);
     const REFUSED: Duration = Duration::from_mins(1);
 
     fn reset(&mut self) {
@@ -370,7 +372,10 @@ impl Backoff {
             return;
         }
         let retry_in = match code {
-            Some(403 | 405) => Self::REFUSED,
+            // A role may come right after the manager.
+            Some(403 | 405) => Self::FIRST_REFUSED
+                .saturating_mul(1 << (2 * self.attempts.min(5)))
+                .min(Self::REFUSED),
             _ => Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(Self::MOST),
         };
         self.attempts = self.attempts.saturating_add(1);

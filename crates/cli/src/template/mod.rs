@@ -17,9 +17,11 @@ pub(crate) use args::TemplateArgs;
 use crate::charts::cluster::{self, Cluster};
 use crate::charts::{self, flags};
 use crate::explain::Style;
+use crate::heap;
 
 /// Runs the command.
 pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
+    heap::keep_freed();
     charts::print(|out| template(args, out))
 }
 
@@ -36,7 +38,8 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
     let (finder, path) = args.rendering.locate(&place)?;
     let values = charts::values(&args.values, &finder, profile)?;
-    let chart = args.rendering.compile(&path, &finder, |_| {})?.with_post_renderers(steps);
+    let chart = args.rendering.compile(&path, &finder, args.include_crds, |_| {})?;
+    let chart = chart.with_post_renderers(steps);
     if chart.metadata().deprecated {
         eprintln!("{}", charts::deprecated(profile));
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use catamaran_cluster::mapper::{Mapper, Mapping};
 use catamaran_cluster::watch::{self, Change, Content, ObjectKey, Store, Target, Trouble};
 use kube::Client;
-use kube::core::{DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -196,6 +196,17 @@ pub struct Subject {
     pub selector: Option<String>,
     /// Whole objects or metadata.
     pub content: Content,
+    /// What they are to the manager.
+    pub role: Role,
+}
+
+/// What the objects of a kind are to the manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What it works for: without them it does nothing.
+    Primary,
+    /// What a resource of its owns, refers to or is recorded in.
+    Secondary,
 }
 
 impl Feeds {
@@ -238,7 +249,7 @@ impl Feeds {
             let namespaces: &[Option<String>] =
                 if mapping.namespaced { &self.namespaces } else { &[None] };
             let watches = cache.open(namespaces).into_iter().map(|(namespace, store)| {
-                let complain = complaint(&subject.gvk, namespace.as_deref());
+                let complain = complaint(&subject, &mapping.resource, namespace.as_deref());
                 let target = Target {
                     resource: mapping.resource.clone(),
                     namespace,
@@ -315,9 +326,31 @@ impl Feeds {
     }
 }
 
+/// The rules of a role that would do, in YAML on one line.
+fn rules(role: Role, group: &str, plural: &str) -> String {
+    let rule = |resource: &str, verbs: &str| {
+        format!("{{apiGroups: [\"{group}\"], resources: [{plural}{resource}], verbs: [{verbs}]}}")
+    };
+    match role {
+        Role::Primary => [
+            rule("", "get, list, watch, patch"),
+            rule("/status", "patch"),
+            rule("/finalizers", "update"),
+        ]
+        .join(", "),
+        Role::Secondary => rule("", "list, watch"),
+    }
+}
+
 /// Says once what is wrong with a watch, and what it takes, until the trouble is another.
-fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Trouble) + use<> {
-    let (gvk, scope) = (describe(gvk), namespace.unwrap_or("all namespaces").to_owned());
+fn complaint(
+    subject: &Subject,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+) -> impl Fn(&Trouble) + use<> {
+    let (gvk, role) = (describe(&subject.gvk), subject.role);
+    let scope = namespace.unwrap_or("all namespaces").to_owned();
+    let rules = rules(role, &resource.group, &resource.plural);
     let told = std::sync::Mutex::new(None);
     move |trouble| {
         let known = told.lock().map(|mut told| told.replace(trouble.code)).unwrap_or_default();
@@ -326,9 +359,16 @@ fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Troubl
             code if known == Some(code) => {
                 tracing::debug!(gvk, scope, message = trouble.message, "watch fails still");
             }
+            Some(403) if role == Role::Primary => tracing::error!(
+                gvk,
+                scope,
+                rules,
+                "no right to list and watch the operator's own kind: nothing is done for its resources; its role lacks these rules"
+            ),
             Some(403) => tracing::warn!(
                 gvk,
                 scope,
+                rules,
                 "no right to list and watch this kind: its changes go unnoticed"
             ),
             _ => {

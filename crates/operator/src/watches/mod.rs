@@ -7,7 +7,7 @@
 mod overrides;
 mod raw;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -377,6 +377,12 @@ pub(crate) fn compile(path: &Path) -> Result<CompiledChart, String> {
     if !missing.is_empty() {
         let chart = path.display();
         tracing::warn!(%chart, missing, "dependencies of Chart.yaml are not in charts/: going on without them, as helm-operator does; `helm dependency build` fetches them");
+    }
+    let mut elsewhere = BTreeSet::new();
+    let chart = chart.without_schemas_elsewhere(&mut elsewhere);
+    for document in elsewhere {
+        let chart = path.display();
+        tracing::warn!(%chart, document, "values.schema.json refers to a document on another server, which is not fetched: what it says is not checked");
     }
     let chart = chart
         .compile_incomplete()

@@ -417,6 +417,11 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
         }
     }
     let text = text.get(..end)?.trim_end_matches(' ');
+    // Ports, counts and users are the most of what is no text.
+    if matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
+    {
+        return Some(Outlined::Other);
+    }
     match resolve(text, Dialect::V2, false) {
         Resolved::Text => Some(Outlined::Text(text)),
         Resolved::Float(number) if !number.is_finite() => None,
