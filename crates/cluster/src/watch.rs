@@ -17,6 +17,7 @@ use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use serde_json::Value;
+use tokio::sync::watch::Sender;
 
 /// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,7 +115,7 @@ pub struct Trouble {
 #[derive(Debug)]
 pub struct Store<P> {
     objects: RwLock<HashMap<ObjectKey, Entry<P>>>,
-    listed: RwLock<Option<Instant>>,
+    listed: Sender<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -125,7 +126,7 @@ struct Entry<P> {
 
 impl<P> Default for Store<P> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), listed: RwLock::default() }
+        Self { objects: RwLock::default(), listed: Sender::new(None) }
     }
 }
 
@@ -149,7 +150,14 @@ impl<P> Store<P> {
     /// When the last list that was read to its end began; `None` before the first one has been. What
     /// was written before and is not here is gone.
     pub fn listed_at(&self) -> Option<Instant> {
-        *self.listed.read().unwrap_or_else(PoisonError::into_inner)
+        *self.listed.borrow()
+    }
+
+    /// Returns once a list has been read to its end that began at `begun` or later.
+    pub async fn listed_since(&self, begun: Instant) {
+        let is_listed = |at: &Option<Instant>| at.is_some_and(|at| at >= begun);
+        // Whoever could say so lives as long as we are borrowed: there is no error.
+        let _ = self.listed.subscribe().wait_for(is_listed).await;
     }
 
     fn insert(&self, key: ObjectKey, version: &str, value: P, listed: bool) -> Option<Change<P>> {
@@ -301,8 +309,7 @@ where
                     for key in unconfirmed {
                         self.gone(&key);
                     }
-                    *self.store.listed.write().unwrap_or_else(PoisonError::into_inner) =
-                        Some(began);
+                    self.store.listed.send_replace(Some(began));
                 }
             }
             Event::Apply(object) => {
