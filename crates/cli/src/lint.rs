@@ -85,9 +85,8 @@ fn lint_all(args: &LintArgs, out: &mut impl io::Write) -> Result<()> {
     }
     let namespace = args.global.cluster.namespace();
     let finder = SourceArgs::default().finder(&args.global.files, profile);
-    let values = charts::values(&args.values, &finder, profile)?;
+    let mut values = charts::values(&args.values, &finder, profile)?;
     let options = Options {
-        values: &values,
         namespace: &namespace,
         kube_version: kube_version.as_ref(),
         skip_schema_validation: args.skip_schema_validation,
@@ -99,7 +98,7 @@ fn lint_all(args: &LintArgs, out: &mut impl io::Write) -> Result<()> {
     let (mut failed, mut found) = (0, 0);
     let mut text = String::new();
     for place in &places {
-        let result = lint(place, &options);
+        let result = lint(place, &mut values, &options);
         for note in result.iter().flat_map(|report| &report.notes) {
             eprintln!("{note}");
         }

@@ -34,7 +34,7 @@ impl Default for Budget {
             output: 16 << 20,
             memory: 32 << 20,
             depth: 110_000,
-            keys: 50,
+            keys: 60,
             time: Duration::from_mins(1),
         }
     }

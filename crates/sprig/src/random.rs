@@ -82,15 +82,14 @@ items! {
     };
 }
 
-/// The generator of a rendering: blocks of SHA-256 over a key and a counter.
+/// The generator of a rendering.
 #[derive(Debug, Default)]
 struct Generator {
     /// The template file that is run.
     template: String,
     /// How often each draw was begun, by a hash of who asked for what.
     begun: HashMap<[u8; 32], u64>,
-    key: [u8; 32],
-    counter: u64,
+    random: Random,
     drawn: Option<Drawn>,
 }
 
@@ -153,7 +152,7 @@ pub(crate) fn begin(ctx: &mut Ctx, function: &str, args: &[Value]) -> Result<(),
     let mut hash = Sha256::new_with_prefix(draw);
     hash.update(ordinal.to_be_bytes());
     *ordinal += 1;
-    (generator.key, generator.counter) = (hash.finalize().into(), 0);
+    generator.random = Random { key: hash.finalize().into(), counter: 0 };
     generator.drawn.get_or_insert_default();
     Ok(())
 }
@@ -164,43 +163,61 @@ pub(crate) fn fill(ctx: &mut Ctx, data: &mut [u8]) {
         // Never nothing, whoever forgets to begin.
         let _ = begin(ctx, "", &[]);
     }
-    let Some(generator) = ctx.extension_mut::<Generator>() else { return };
-    for chunk in data.chunks_mut(32) {
-        let mut hash = Sha256::new_with_prefix(generator.key);
-        hash.update(generator.counter.to_be_bytes());
-        generator.counter += 1;
-        for (to, from) in chunk.iter_mut().zip(hash.finalize()) {
-            *to = from;
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        generator.random.fill(data);
+    }
+}
+
+/// Random bytes without end: blocks of SHA-256 over a key and a counter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Random {
+    key: [u8; 32],
+    counter: u64,
+}
+
+impl Random {
+    /// Drawn from the rendering's randomness and then on its own: what takes long may go on elsewhere.
+    pub fn drawn(ctx: &mut Ctx) -> Self {
+        let mut key = [0; 32];
+        fill(ctx, &mut key);
+        Self { key, counter: 0 }
+    }
+
+    fn fill(&mut self, data: &mut [u8]) {
+        for chunk in data.chunks_mut(32) {
+            let mut hash = Sha256::new_with_prefix(self.key);
+            hash.update(self.counter.to_be_bytes());
+            self.counter += 1;
+            for (to, from) in chunk.iter_mut().zip(hash.finalize()) {
+                *to = from;
+            }
         }
     }
 }
 
-/// The rendering's randomness, for those who make keys of it.
-pub(crate) struct Random<'c>(pub &'c mut Ctx);
-
-impl rand_core::TryRng for Random<'_> {
+impl rand_core::TryRng for Random {
     type Error = std::convert::Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
         let mut data = [0; 4];
-        fill(self.0, &mut data);
+        self.fill(&mut data);
         Ok(u32::from_le_bytes(data))
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
         let mut data = [0; 8];
-        fill(self.0, &mut data);
+        self.fill(&mut data);
         Ok(u64::from_le_bytes(data))
     }
 
     fn try_fill_bytes(&mut self, data: &mut [u8]) -> Result<(), Self::Error> {
-        fill(self.0, data);
+        self.fill(data);
         Ok(())
     }
 }
 
 // As good as the seed: what comes out tells nothing of the rest.
-impl rand_core::TryCryptoRng for Random<'_> {}
+impl rand_core::TryCryptoRng for Random {}
 
 /// A random number below `limit`, which is above 0; each is equally likely.
 fn below(ctx: &mut Ctx, limit: u64) -> u64 {

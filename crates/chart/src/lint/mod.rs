@@ -64,8 +64,6 @@ impl fmt::Display for Message {
 /// What decides how a chart is linted.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// The user's values.
-    pub values: &'a Map<String, Value>,
     /// `.Release.Namespace`.
     pub namespace: &'a str,
     /// The cluster's version: for the templates, and for what is deprecated. `None` is the one
@@ -112,15 +110,22 @@ pub fn is_package(name: &str) -> bool {
 
 /// Lints a chart: a folder, or a packaged chart whose name ends in `.tgz` or `.tar.gz`.
 ///
+/// As in Helm, what values.yaml says of a table that the user's `values` have is put into it, and is
+/// there for the chart that is linted next.
+///
 /// # Errors
 /// There is no chart; Helm's text.
-pub fn lint(place: &str, options: &Options<'_>) -> Result<Report, String> {
+pub fn lint(
+    place: &str,
+    values: &mut Map<String, Value>,
+    options: &Options<'_>,
+) -> Result<Report, String> {
     let folder = Folder::open(place)?;
     let chart = folder.load();
     let mut report = Report::default();
     chartfile::check(&mut report, &folder, options.profile);
-    values::check(&mut report, &folder, options);
-    templates::check(&mut report, &folder, &chart, options);
+    values::check(&mut report, &folder, values, options);
+    templates::check(&mut report, &folder, &chart, values, options);
     dependencies::check(&mut report, &folder, &chart, options.profile);
     if options.profile == Profile::Helm43 {
         crds::check(&mut report, &folder, &chart);

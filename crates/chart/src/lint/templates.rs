@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::decoder::{Decoder, Head};
 use super::folder::{Folder, Kind};
@@ -24,6 +24,7 @@ pub(super) fn check(
     report: &mut Report,
     folder: &Folder,
     chart: &Result<Chart, LoadError>,
+    values: &Map<String, Value>,
     options: &Options<'_>,
 ) {
     let is_new = options.profile == Profile::Helm43;
@@ -48,7 +49,7 @@ pub(super) fn check(
     if let Some(version) = options.kube_version {
         capabilities.kube_version = version.clone();
     }
-    match render(chart, &capabilities, options, &mut report.notes) {
+    match render(chart, &capabilities, values, options, &mut report.notes) {
         Ok(None) => {}
         Ok(Some(rendered)) => {
             let mut look = Look { report, kube_version: &capabilities.kube_version, options };
@@ -63,6 +64,7 @@ pub(super) fn check(
 fn render(
     chart: &Chart,
     capabilities: &Capabilities,
+    values: &Map<String, Value>,
     options: &Options<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<BTreeMap<String, String>>, String> {
@@ -74,7 +76,7 @@ fn render(
         is_install: false,
     };
     let input = RenderInput {
-        values: options.values,
+        values,
         release: &release,
         capabilities,
         profile: options.profile,

@@ -1,5 +1,7 @@
 //! RSA and DSA over numbers and primes of crates: making keys, and RSA's signatures (PKCS #1 v1.5).
 
+use std::thread;
+
 use catamaran_gotemplate::{Ctx, FuncError};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{BoxedUint, Odd, Uint};
@@ -32,7 +34,9 @@ impl RsaKey {
     pub fn generate<const LIMBS: usize>(ctx: &mut Ctx) -> Result<Self, FuncError> {
         let e = BigUint::from(65_537_u32);
         loop {
-            let (p, q) = (rsa_prime::<LIMBS>(ctx)?, rsa_prime::<LIMBS>(ctx)?);
+            ctx.meter.check_deadline()?;
+            let (p, q) = two_primes::<LIMBS>(&Random::drawn(ctx), Random::drawn(ctx))
+                .ok_or_else(|| FuncError::new("error generating rsa key: no prime found"))?;
             // Two equal primes, or one that leaves 1 by 65537, are a matter of theory.
             if p != q
                 && let Some(d) = private_exponent(&e, &p, &q)
@@ -133,22 +137,27 @@ fn power(base: &[u8], exponent: &BigUint, modulus: &BigUint) -> Option<BigUint> 
     Some(BigUint::from_bytes_be(&power.to_be_bytes()))
 }
 
+/// Two primes, looked for at the same time: that is nearly all that a key takes.
+fn two_primes<const LIMBS: usize>(one: &Random, other: Random) -> Option<(BigUint, BigUint)> {
+    thread::scope(|scope| {
+        let first = thread::Builder::new().spawn_scoped(scope, || rsa_prime::<LIMBS>(one.clone()));
+        let second = rsa_prime::<LIMBS>(other)?;
+        let first = match first {
+            Ok(thread) => thread.join().ok()?,
+            Err(_) => rsa_prime::<LIMBS>(one.clone()), // no more threads for this process
+        };
+        Some((first?, second))
+    })
+}
+
 /// A prime whose two highest bits are set, so that a product of two has twice as many bits.
-fn rsa_prime<const LIMBS: usize>(ctx: &mut Ctx) -> Result<BigUint, FuncError> {
-    ctx.meter.check_deadline()?;
+fn rsa_prime<const LIMBS: usize>(mut random: Random) -> Option<BigUint> {
     let bits = Uint::<LIMBS>::BITS;
     let sieve = SmallFactorsSieveFactory::<Uint<LIMBS>>::new(Flavor::Any, bits, SetBits::TwoMsb);
-    let found = sieve.and_then(|sieve| {
-        sieve_and_find(&mut Random(ctx), sieve, |_, number| {
-            may_be_prime(number) && is_prime(Flavor::Any, number)
-        })
+    let prime = sieve_and_find(&mut random, sieve.ok()?, |_, number| {
+        may_be_prime(number) && is_prime(Flavor::Any, number)
     });
-    match found {
-        Ok(Some(prime)) => {
-            Ok(BigUint::from_bytes_be(BoxedUint::from(&prime).to_be_bytes().as_ref()))
-        }
-        _ => Err(FuncError::new("error generating rsa key: no prime found")),
-    }
+    Some(BigUint::from_bytes_be(BoxedUint::from(&prime.ok()??).to_be_bytes().as_ref()))
 }
 
 /// Fermat's test to base two: the quickest that finds nearly every number composite that is, since
@@ -190,7 +199,7 @@ impl DsaKey {
     #[allow(clippy::many_single_char_names)] // the standard's names (FIPS 186-4)
     pub fn generate(ctx: &mut Ctx) -> Result<Self, FuncError> {
         let one = BigUint::from(1_u32);
-        let q: BoxedUint = random_prime(&mut Random(ctx), Flavor::Any, 256);
+        let q: BoxedUint = random_prime(&mut Random::drawn(ctx), Flavor::Any, 256);
         let q = BigUint::from_bytes_be(&q.to_be_bytes());
         let p = loop {
             ctx.meter.check_deadline()?;
