@@ -17,11 +17,9 @@ pub(crate) use args::TemplateArgs;
 use crate::charts::cluster::{self, Cluster};
 use crate::charts::{self, flags};
 use crate::explain::Style;
-use crate::heap;
 
 /// Runs the command.
 pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
-    heap::keep_freed();
     charts::print(|out| template(args, out))
 }
 
