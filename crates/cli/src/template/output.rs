@@ -18,11 +18,12 @@ pub(super) fn print(
     rendered: &Rendered,
     out: &mut impl Write,
 ) -> Result<()> {
-    let mut text = match &args.output_dir {
+    let folder = args.output_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty());
+    let mut text = match folder {
         None => manifest(args, rendered),
         Some(folder) => write_files(args, folder, name, rendered, out)?,
     };
-    if args.output_dir.is_none() {
+    if folder.is_none() {
         for hook in hooks(args, rendered) {
             push(&mut text, &hook.path, &hook.manifest);
         }
@@ -30,6 +31,15 @@ pub(super) fn print(
     if !args.show_only.is_empty() {
         text = only(args, &text)?;
     }
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+/// What there is of a rendering that failed, for `--debug`.
+pub(super) fn print_raw(args: &TemplateArgs, raw: &[u8], out: &mut impl Write) -> Result<()> {
+    if raw.is_empty() || args.show_only.is_empty() {
+        return Ok(out.write_all(raw)?);
+    }
+    let text = only(args, &String::from_utf8_lossy(raw))?;
     Ok(out.write_all(text.as_bytes())?)
 }
 
@@ -103,11 +113,17 @@ fn write_files(
         written.push(path);
         Ok(())
     };
+    let hint = match args.rendering.global.is_debug() {
+        true => "",
+        false => "\n\nUse --debug flag to render out invalid YAML",
+    };
+    let with_hint = |error: anyhow::Error| anyhow!("{error}{hint}");
     for crd in rendered.crds.iter().filter(|_| args.include_crds) {
-        write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)?;
+        write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)
+            .map_err(with_hint)?;
     }
     for manifest in &rendered.manifests {
-        write(&inside, &manifest.source, &manifest.content, false)?;
+        write(&inside, &manifest.source, &manifest.content, false).map_err(with_hint)?;
     }
     for hook in hooks(args, rendered) {
         // As in Helm: a hook's file that is there is from now, or from long ago.
@@ -120,9 +136,15 @@ fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
     let fault =
         |error: std::io::Error| anyhow!(go_io_error("open", &path.display().to_string(), &error));
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| {
-            anyhow!(go_io_error("mkdir", &folder.display().to_string(), &error))
-        })?;
+        let fault = |verb: &str, error: std::io::Error| {
+            anyhow!(go_io_error(verb, &folder.display().to_string(), &error))
+        };
+        match fs::metadata(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(fault("stat", error));
+            }
+            _ => fs::create_dir_all(folder).map_err(|error| fault("mkdir", error))?,
+        }
     }
     let mut options = OpenOptions::new();
     let options =
