@@ -4,7 +4,7 @@ use std::io;
 
 /// Go's `filepath.Join` of a path and a name: cleaned, `./a/` and `b` make `a/b`.
 pub(crate) fn join(path: &str, name: &str) -> String {
-    clean(&format!("{path}/{name}"))
+    if path.is_empty() { clean(name) } else { clean(&format!("{path}/{name}")) }
 }
 
 /// Go's `filepath.Clean`, without touching the file system.

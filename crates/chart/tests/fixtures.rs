@@ -64,7 +64,7 @@ fn asked(case: &Case, profile: Profile) -> Option<Asked> {
             "--is-upgrade" => asked.release.is_install = false,
             "--namespace" => asked.release.namespace = next(),
             "--kube-version" => {
-                asked.capabilities.kube_version = KubeVersion::parse(&next(), profile)?;
+                asked.capabilities.kube_version = KubeVersion::parse(&next(), profile).ok()?;
             }
             "--api-versions" => {
                 asked.capabilities.api_versions.insert(next());

@@ -116,6 +116,12 @@ fn flags_of_lint_do_as_in_helm() {
         "lint good -f missing.yaml",
         "lint good --set a",
         "lint good --foo",
+        "lint nulls",
+        "lint nulls --set a.q=1",
+        "lint nulls -f nulls-values.yaml",
+        // What the first chart puts into tables of the user's values is there for the second.
+        "lint nulls good -f nulls-values.yaml",
+        "lint leaks nulls -f nulls-values.yaml",
         "lint good -n elsewhere --debug=false",
         "lint objects-1.0.0.tgz",
         "lint missing.tgz",

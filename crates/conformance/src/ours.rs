@@ -34,7 +34,7 @@ fn attempt(case: &Case) -> Result<(String, String), String> {
     let mut capabilities = Capabilities::offline(profile);
     if !case.kube_version.is_empty() {
         capabilities.kube_version = KubeVersion::parse(&case.kube_version, profile)
-            .ok_or_else(|| format!("invalid kube version '{}'", case.kube_version))?;
+            .map_err(|_| format!("invalid kube version '{}'", case.kube_version))?;
     }
     capabilities.api_versions.extend(case.api_versions.iter().cloned());
     let values = gather(case)?;

@@ -13,6 +13,8 @@ use crate::args::{bytes, slice_bounds, string};
 use crate::encoding::from_base64;
 
 const BLOCK: usize = 16;
+/// What the key and a block take, in steps.
+const SHORT: u64 = 150;
 
 items! {
     /// A text encrypted under a password, in base 64.
@@ -24,7 +26,7 @@ items! {
             return Ok("".into());
         }
         ctx.meter.charge_bytes(text.len().saturating_mul(3))?;
-        ctx.meter.charge_steps(u64::try_from(text.len()).unwrap_or(u64::MAX))?;
+        ctx.meter.charge_steps(SHORT + text.len() as u64)?;
         crate::random::begin(ctx, "encryptAES", args)?;
         let mut start = [0; BLOCK];
         crate::random::fill(ctx, &mut start);
@@ -42,7 +44,7 @@ items! {
             return Ok("".into());
         }
         ctx.meter.charge_bytes(text.len().saturating_mul(2))?;
-        ctx.meter.charge_steps(u64::try_from(text.len()).unwrap_or(u64::MAX))?;
+        ctx.meter.charge_steps(SHORT + text.len() as u64)?;
         let plain = decrypt(bytes(args, 0), text)?;
         string(ctx, plain)
     };

@@ -194,7 +194,7 @@ fn decimal(ctx: &mut Ctx, start: f64, args: &[Value], operation: Operation) -> O
         result = operation(result, make(to_float(arg))?)?;
         // The next operation may take the square of the digits there are.
         let size = result.size();
-        ctx.meter.charge_steps(size.saturating_mul(size).saturating_add(8))?;
+        ctx.meter.charge_steps(size.saturating_mul(size).saturating_add(60))?;
     }
     Ok(result.to_float().into())
 }

@@ -293,6 +293,12 @@ fn part(ctx: &Ctx, of: Option<Map>, key: &str) -> Result<Vec<u8>, FuncError> {
 }
 
 fn join(ctx: &mut Ctx, of: Option<Map>) -> Outcome {
+    // Each part is taken out, encoded and added to the rest.
+    let texts = of.map_or(0, |of| {
+        let values = ctx.heap.map(of).entries.values();
+        values.filter_map(Value::as_str).map(|text| text.as_bytes().len()).sum()
+    });
+    ctx.meter.check_room(usize::saturating_mul(texts, 5))?;
     let mut out: Vec<u8> = part(ctx, of, "scheme")?;
     let (host, path) = (part(ctx, of, "host")?, part(ctx, of, "path")?);
     let (query, opaque) = (part(ctx, of, "query")?, part(ctx, of, "opaque")?);

@@ -25,7 +25,8 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn open(place: &str) -> Result<Self, String> {
-        let absolute = std::path::absolute(place).unwrap_or_else(|_| place.into());
+        let absolute = std::path::absolute(if place.is_empty() { "." } else { place })
+            .unwrap_or_else(|_| place.into());
         let path = gopath::clean(&absolute.to_string_lossy());
         if super::is_package(place) {
             let unpacked = unpack(place)?;

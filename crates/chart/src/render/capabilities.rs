@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use catamaran_gotemplate::Str;
 
+use catamaran_sprig::semver::{Edition, Version};
+
 use crate::Profile;
 
 /// What the cluster can do, as templates see it.
@@ -98,36 +100,71 @@ impl KubeVersion {
         }
     }
 
-    /// As a person writes it (`--kube-version 1.30`); `None` if it is no version.
-    pub fn parse(text: &str, profile: Profile) -> Option<Self> {
-        let bare = text.strip_prefix('v').unwrap_or(text);
-        let end = bare.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(bare.len());
-        let (core, suffix) = bare.split_at(end);
-        let core = core.trim_end_matches('.');
-        let mut numbers = Vec::new();
-        for part in core.split('.') {
-            numbers.push(part.parse::<u64>().ok()?);
+    /// As a person writes it (`--kube-version 1.30`).
+    ///
+    /// # Errors
+    ///
+    /// It is no version; Helm's text.
+    pub fn parse(text: &str, profile: Profile) -> Result<Self, String> {
+        match profile {
+            Profile::Helm318 => Self::semantic(text),
+            Profile::Helm43 => Self::generic(text),
         }
-        let (Some(major), count) = (numbers.first().copied(), numbers.len()) else { return None };
-        let minor = numbers.get(1).copied().unwrap_or(0);
-        let patch = numbers.get(2).copied().unwrap_or(0);
-        let fits = match profile {
-            Profile::Helm318 => count <= 3 && (suffix.is_empty() || suffix.starts_with(['-', '+'])),
-            Profile::Helm43 => count >= 2,
+    }
+
+    /// Helm 3 reads a semantic version.
+    fn semantic(text: &str) -> Result<Self, String> {
+        let version = Version::parse(text).map_err(|error| error.text(Edition::Helm3))?;
+        let bare = text.strip_prefix('v').unwrap_or(text);
+        let suffix = bare.find(['-', '+']).and_then(|at| bare.get(at..)).unwrap_or_default();
+        let Version { major, minor, patch, .. } = version;
+        let version = format!("v{major}.{minor}.{patch}{suffix}");
+        let (major, minor) = (major.to_string(), minor.to_string());
+        Ok(Self { version, major, minor, normalized: None })
+    }
+
+    /// Helm 4 reads as many numbers as there are, and pays no heed to what follows.
+    fn generic(text: &str) -> Result<Self, String> {
+        let none = || format!("could not parse {text:?} as version");
+        let start = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+        let start = start.strip_prefix('v').unwrap_or(start);
+        let mut parts = Vec::new();
+        let mut rest = start;
+        loop {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            if part.is_empty() {
+                break;
+            }
+            parts.push(part);
+            let Some(next) = after.strip_prefix('.') else { break };
+            rest = next;
+        }
+        if parts.is_empty() || rest.contains('\n') {
+            return Err(none());
+        }
+        let [major, minor, ..] = parts.as_slice() else {
+            return Err(format!("illegal version string {text:?}"));
         };
-        let clean = format!("v{major}.{minor}.{patch}");
-        fits.then(|| Self {
-            version: match profile {
-                Profile::Helm318 => format!("{clean}{suffix}"),
-                Profile::Helm43 => format!("v{bare}"),
-            },
-            major: major.to_string(),
-            minor: minor.to_string(),
-            // As many numbers as there were.
-            normalized: (profile == Profile::Helm43).then(|| {
-                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                format!("v{}", numbers.join("."))
-            }),
+        if major.len() > 1 && major.starts_with('0') {
+            return Err(format!("illegal zero-prefixed version component {major:?} in {text:?}"));
+        }
+        let numbers = parts.iter().map(|part| {
+            let number = part.parse::<u64>().map(|number| number.to_string());
+            number.map_err(|_| {
+                format!("illegal non-numeric version component {part:?} in {text:?}: strconv.ParseUint: parsing {part:?}: value out of range")
+            })
+        });
+        let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+        let without_zeros = |part: &str| match part.trim_start_matches('0') {
+            "" => "0".to_owned(),
+            digits => digits.to_owned(),
+        };
+        Ok(Self {
+            version: format!("v{}", text.strip_prefix('v').unwrap_or(text)),
+            major: without_zeros(major),
+            minor: without_zeros(minor),
+            normalized: Some(format!("v{}", numbers.join("."))),
         })
     }
 

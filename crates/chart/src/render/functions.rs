@@ -270,6 +270,10 @@ fn fail(ctx: &mut Ctx, args: &[Value]) -> Result<Value, FuncError> {
 
 /// Ends the rendering, or lets it go on with a note if the chart is only linted.
 fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError> {
+    if ctx.extension::<State>().is_some_and(|state| state.lint.is_some()) {
+        // Notes stay until the end, in quotes that may make four bytes of one.
+        ctx.meter.charge_kept(message.len().saturating_mul(4).saturating_add(200))?;
+    }
     match ctx.extension_mut::<State>() {
         Some(state) if state.lint.is_some() => {
             let message = message.to_str_lossy();

@@ -20,7 +20,7 @@ pub fn standalone(
     run(catamaran_sprig::registry(), name, text, clock, seed)
 }
 
-/// The same with `env` and `expandenv`: for a template of the person who runs the program, such as
+/// The same with `env` and `expandenv`, and without Helm's own functions: for a template of the person who runs the program, such as
 /// `--name-template`, never for one of a chart.
 ///
 /// # Errors
@@ -32,12 +32,38 @@ pub fn standalone_with_environment(
     seed: RandomSeed,
 ) -> Result<String, Error> {
     let mut functions = catamaran_sprig::registry();
+    OF_HELM.iter().for_each(|name| functions.remove(name));
     functions.extend([
         Func::new("env", &[Type::String], |_, args| Ok(of_environment(args, variable))),
         Func::new("expandenv", &[Type::String], |_, args| Ok(of_environment(args, expanded))),
     ]);
     run(functions, name, text, clock, seed)
 }
+
+/// Helm's own functions: in `--name-template` there are Sprig's alone.
+const OF_HELM: &[&str] = &[
+    "durationDays",
+    "durationHours",
+    "durationMicroseconds",
+    "durationMilliseconds",
+    "durationMinutes",
+    "durationNanoseconds",
+    "durationRoundTo",
+    "durationSeconds",
+    "durationTruncateTo",
+    "durationWeeks",
+    "fromJsonArray",
+    "fromToml",
+    "fromYaml",
+    "fromYamlArray",
+    "mustToDuration",
+    "mustToToml",
+    "mustToYaml",
+    "required",
+    "toToml",
+    "toYaml",
+    "toYamlPretty",
+];
 
 fn run(
     functions: Functions,

@@ -41,6 +41,7 @@ pub fn cases() -> Vec<Case> {
         schema("a regular expression without end", r#"{"properties": {"text": {"pattern": "^((a{1,300}){1,300}){1,300}$"}}}"#.into(), End::Limit("regular expressions", "c/values.schema.json")),
         schema("a catastrophic regular expression", r#"{"properties": {"text": {"pattern": "^(a+)+b$"}}}"#.into(), End::Error("at '/text'")),
         schema("very many regular expressions", json!({"patternProperties": (0..3000).map(|n| (format!("(a|b|{n}){{1,200}}"), json!({}))).collect::<serde_json::Map<_, _>>()}).to_string(), End::Limit("regular expressions", "c/values.schema.json")),
+        schema("very many parts that leave keys unevaluated", json!({"properties": {"map": {"allOf": (0..2000).map(|n| json!({"properties": {format!("k{n}"): true}})).collect::<Vec<_>>(), "unevaluatedProperties": false}}}).to_string(), End::Limit("too many steps", "c/values.schema.json")),
         schema("an enumeration for every item", format!("{{\"properties\": {{\"list\": {{\"items\": {{\"enum\": [{}]}}}}}}}}", many("e")), End::Limit("too many steps", "c/values.schema.json")),
         schema("very many schemas", format!("{{\"allOf\": [{}]}}", ["{}"; 500_000].join(",")), End::Limit("too large", "c/values.schema.json")),
         schema("ten thousand levels", format!("{}{{}}{}", "{\"not\":".repeat(10_000), "}".repeat(10_000)), End::Error("")),

@@ -223,6 +223,7 @@ pub fn functions() -> Vec<Case> {
         "date (repeat 10000000 \"January\") now",
         "toDate (repeat 3000000 \"2006\") (repeat 3000000 \"2006\")",
         "urlParse (repeat 10000000 \"http://\")",
+        "urlJoin (dict \"host\" (repeat 9000000 \"%\") \"path\" (repeat 9000000 \"%\"))",
         "encryptAES \"x\" (repeat 14000000 \"xx\")",
         "sha512sum (repeat 30000000 \"x\") | repeat 300000",
         "derivePassword 1 \"long\" (repeat 20000000 \"p\") \"u\" \"s\"",

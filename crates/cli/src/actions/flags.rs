@@ -69,13 +69,21 @@ impl WaitArgs {
 }
 
 /// Ours waits by watching in any case; helm's other ways are taken as the wish to wait, or not to.
-fn strategy(text: &str) -> Result<bool, String> {
+pub(crate) fn strategy(text: &str) -> Result<bool, String> {
     match text {
         "watcher" | "legacy" => Ok(true),
         "hookOnly" => Ok(false),
         other => go_bool(other).map_err(|_| {
             format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
         }),
+    }
+}
+
+/// One or several of `--labels`, held against the form that they must have.
+pub(crate) fn label(text: &str) -> Result<(), String> {
+    match text.split(',').find(|pair| !pair.contains('=')) {
+        Some(pair) if !text.is_empty() => Err(format!("{pair} must be formatted as key=value")),
+        _ => Ok(()),
     }
 }
 

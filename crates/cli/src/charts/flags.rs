@@ -7,6 +7,7 @@ use catamaran_chart::Profile;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum};
 
+use super::slices::Slice;
 use crate::context;
 
 /// Where values come from, later ones over earlier ones in this order.
@@ -14,8 +15,8 @@ use crate::context;
 #[command(next_help_heading = "Values")]
 pub(crate) struct ValueArgs {
     /// A YAML file with values; - is standard input
-    #[arg(short = 'f', long = "values", value_delimiter = ',', value_name = "FILE")]
-    pub files: Vec<String>,
+    #[arg(short = 'f', long = "values", value_name = "FILE")]
+    pub files: Vec<Slice>,
     /// JSON values: key=json, or a whole object
     #[arg(long = "set-json", value_name = "LINE")]
     pub json: Vec<String>,
@@ -95,9 +96,9 @@ pub(crate) struct ClusterArgs {
     pub kube_insecure_skip_tls_verify: bool,
     #[arg(long, env = "HELM_KUBETLS_SERVER_NAME", hide = true)]
     pub kube_tls_server_name: Option<String>,
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = go_int)]
     pub burst_limit: Option<i64>,
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = go_float)]
     pub qps: Option<f32>,
 }
 
@@ -146,6 +147,14 @@ pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         other => Err(format!("strconv.ParseBool: parsing {other:?}: invalid syntax")),
     }
+}
+
+fn go_int(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+}
+
+fn go_float(text: &str) -> Result<f32, String> {
+    text.parse().map_err(|_| format!("strconv.ParseFloat: parsing {text:?}: invalid syntax"))
 }
 
 /// [`Profile`] as people write it.

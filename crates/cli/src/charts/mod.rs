@@ -6,6 +6,7 @@ pub(crate) mod flags;
 mod names;
 mod place;
 pub(crate) mod rendering;
+pub(crate) mod slices;
 mod usage;
 mod values;
 
@@ -57,18 +58,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn kube_version(text: Option<&str>, profile: Profile) -> Result<Option<KubeVersion>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let version = KubeVersion::parse(text, profile)
-        .ok_or_else(|| anyhow!("invalid kube version '{text}': {}", no_version(text, profile)))?;
+        .map_err(|why| anyhow!("invalid kube version '{text}': {why}"))?;
     Ok(Some(version))
-}
-
-/// Why a text is no version.
-fn no_version(text: &str, profile: Profile) -> String {
-    let digits = text.strip_prefix('v').unwrap_or(text);
-    match profile {
-        Profile::Helm318 => "Invalid Semantic Version".to_owned(),
-        Profile::Helm43 if digits.chars().all(|c| c.is_ascii_digit()) => {
-            format!("illegal version string {text:?}")
-        }
-        Profile::Helm43 => format!("could not parse {text:?} as version"),
-    }
 }

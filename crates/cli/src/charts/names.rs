@@ -27,6 +27,9 @@ pub(crate) fn check_name(name: &str, profile: Profile) -> Result<()> {
         Profile::Helm318 => "",
         Profile::Helm43 => "release name check failed: ",
     };
+    if name.is_empty() {
+        bail!("{before}release name \"\": no name provided");
+    }
     bail!(
         "{before}release name {name:?}: invalid release name, must match regex ^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ and the length must not be longer than 53"
     )

@@ -68,7 +68,10 @@ fn text(error: &clap::Error) -> Option<String> {
             let why = std::error::Error::source(error)
                 .map_or_else(|| "no such value".to_owned(), ToString::to_string);
             let flag = match flag {
+                "--api-versions" => "-a, --api-versions",
+                "--labels" => "-l, --labels",
                 "--output" => "-o, --output",
+                "--values" => "-f, --values",
                 flag => flag,
             };
             Some(format!("invalid argument {value:?} for \"{flag}\" flag: {why}"))

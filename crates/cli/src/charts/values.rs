@@ -10,6 +10,7 @@ use catamaran_repository::Finder;
 use serde_json::{Map, Value};
 
 use super::flags::ValueArgs;
+use super::slices;
 use crate::source::wait;
 
 /// All values laid over each other, in Helm's order of the flags. `finder` fetches what is named by
@@ -20,7 +21,7 @@ pub(crate) fn gather(
     profile: Profile,
 ) -> Result<Map<String, Value>> {
     let sources = Sources {
-        files: args.files.clone(),
+        files: slices::all(&args.files),
         json: args.json.clone(),
         typed: args.typed.clone(),
         texts: args.texts.clone(),

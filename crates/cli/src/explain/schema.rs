@@ -6,6 +6,7 @@ use catamaran_chart::Chart;
 
 use super::Style;
 use crate::charts::flags::ValueArgs;
+use crate::charts::slices;
 
 /// So many faults are explained; more are one mistake, most often.
 const MAX_FAULTS: usize = 10;
@@ -65,7 +66,7 @@ fn source_of(path: &[String], chart: &Chart, values: &ValueArgs) -> Option<Strin
             return Some(format!("{flag} {line}"));
         }
     }
-    for file in values.files.iter().rev() {
+    for file in slices::all(&values.files).iter().rev() {
         let line = fs::read_to_string(file).ok().and_then(|text| line_of(&text, path));
         if let Some(line) = line {
             return Some(format!("{file}:{line}"));

@@ -1,11 +1,15 @@
 //! The flags of `helm template`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use catamaran_sprig::parse_duration;
 use clap::Args;
 
+use crate::actions::{label, strategy};
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
+use crate::charts::slices::{Slice, path};
 
 /// Render a chart, as `helm template` does
 ///
@@ -36,8 +40,8 @@ pub(crate) struct TemplateArgs {
     #[arg(long, value_name = "VERSION", help_heading = "Cluster")]
     pub kube_version: Option<String>,
     /// More API versions that the chart sees: group/version or group/version/Kind
-    #[arg(short, long, value_delimiter = ',', value_name = "VERSIONS", help_heading = "Cluster")]
-    pub api_versions: Vec<String>,
+    #[arg(short, long, value_name = "VERSIONS", help_heading = "Cluster")]
+    pub api_versions: Vec<Slice>,
     /// server: the cluster of the kubeconfig tells its versions and answers `lookup`; nothing is
     /// written there [default: client]
     #[arg(
@@ -69,7 +73,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     pub skip_tests: bool,
     /// Write files into this folder instead of printing
-    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output", value_parser = path)]
     pub output_dir: Option<PathBuf>,
     /// With --output-dir: inside it, into a folder with the release's name
     #[arg(long, help_heading = "Output")]
@@ -119,12 +123,19 @@ pub(crate) struct IgnoredArgs {
     take_ownership: bool,
     #[arg(long, hide = true)]
     wait_for_jobs: bool,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "watcher")]
-    wait: Option<String>,
+    #[arg(
+        long,
+        hide = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "watcher",
+        value_parser = strategy
+    )]
+    wait: Option<bool>,
     #[arg(long, hide = true)]
     description: Option<String>,
-    #[arg(short, long, hide = true)]
-    labels: Vec<String>,
-    #[arg(long, hide = true)]
-    timeout: Option<String>,
+    #[arg(short, long, hide = true, value_parser = label)]
+    labels: Vec<()>,
+    #[arg(long, hide = true, value_parser = parse_duration)]
+    timeout: Option<Duration>,
 }

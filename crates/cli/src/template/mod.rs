@@ -15,7 +15,7 @@ use catamaran_chart::{
 pub(crate) use args::TemplateArgs;
 
 use crate::charts::cluster::{self, Cluster};
-use crate::charts::{self, flags};
+use crate::charts::{self, flags, slices};
 use crate::explain::Style;
 
 /// Runs the command.
@@ -64,7 +64,9 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => {
-            let text = charts::failed(&args.rendering.global, profile, &error, out)?;
+            let mut raw = Vec::new();
+            let text = charts::failed(&args.rendering.global, profile, &error, &mut raw)?;
+            output::print_raw(args, &raw, out)?;
             let style = Style::of(&args.rendering.global);
             return Err(style.explain(text, &error, chart.chart(), &args.values));
         }
@@ -89,7 +91,7 @@ fn offline(args: &TemplateArgs, kube_version: Option<KubeVersion>) -> Capabiliti
     if let Some(version) = kube_version {
         capabilities.kube_version = version;
     }
-    capabilities.api_versions.extend(args.api_versions.iter().cloned());
+    capabilities.api_versions.extend(slices::all(&args.api_versions));
     capabilities
 }
 

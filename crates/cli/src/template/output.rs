@@ -18,7 +18,8 @@ pub(super) fn print(
     rendered: &Rendered,
     out: &mut impl Write,
 ) -> Result<()> {
-    let text = match &args.output_dir {
+    let folder = args.output_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty());
+    let text = match folder {
         None if args.show_only.is_empty() => return Ok(print_all(args, rendered, out)?),
         None => {
             let mut text = Vec::new();
@@ -52,6 +53,15 @@ fn print_document(out: &mut impl Write, source: &str, content: &str) -> io::Resu
     ["---\n# Source: ", source, "\n", content, "\n"]
         .into_iter()
         .try_for_each(|part| out.write_all(part.as_bytes()))
+}
+
+/// What there is of a rendering that failed, for `--debug`.
+pub(super) fn print_raw(args: &TemplateArgs, raw: &[u8], out: &mut impl Write) -> Result<()> {
+    if raw.is_empty() || args.show_only.is_empty() {
+        return Ok(out.write_all(raw)?);
+    }
+    let text = only(args, &String::from_utf8_lossy(raw))?;
+    Ok(out.write_all(text.as_bytes())?)
 }
 
 fn manifest(args: &TemplateArgs, rendered: &Rendered) -> String {
@@ -124,11 +134,17 @@ fn write_files(
         written.push(path);
         Ok(())
     };
+    let hint = match args.rendering.global.is_debug() {
+        true => "",
+        false => "\n\nUse --debug flag to render out invalid YAML",
+    };
+    let with_hint = |error: anyhow::Error| anyhow!("{error}{hint}");
     for crd in rendered.crds.iter().filter(|_| args.include_crds) {
-        write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)?;
+        write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)
+            .map_err(with_hint)?;
     }
     for manifest in &rendered.manifests {
-        write(&inside, &manifest.source, &manifest.content, false)?;
+        write(&inside, &manifest.source, &manifest.content, false).map_err(with_hint)?;
     }
     for hook in hooks(args, rendered) {
         // As in Helm: a hook's file that is there is from now, or from long ago.
@@ -141,9 +157,15 @@ fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
     let fault =
         |error: std::io::Error| anyhow!(go_io_error("open", &path.display().to_string(), &error));
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| {
-            anyhow!(go_io_error("mkdir", &folder.display().to_string(), &error))
-        })?;
+        let fault = |verb: &str, error: std::io::Error| {
+            anyhow!(go_io_error(verb, &folder.display().to_string(), &error))
+        };
+        match fs::metadata(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(fault("stat", error));
+            }
+            _ => fs::create_dir_all(folder).map_err(|error| fault("mkdir", error))?,
+        }
     }
     let mut options = OpenOptions::new();
     let options =

@@ -3,6 +3,7 @@
 
 mod atoms;
 mod chart;
+mod document;
 mod expr;
 mod pki;
 mod signatures;

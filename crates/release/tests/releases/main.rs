@@ -14,4 +14,5 @@ mod hooks;
 mod kill;
 mod logs;
 mod model;
+mod recorder;
 mod support;

@@ -1,16 +1,14 @@
 //! The model of the API server (crates/apimodel) answers as the real one does: requests drawn from a
 //! seed, and those that the driver makes, are sent to both.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use catamaran_apimodel::Model;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::recorder::Recorder;
 use crate::support::{Wish, cluster, config_map, driver, hook, secret};
 
 /// One of the two.
@@ -65,7 +63,7 @@ impl Side {
 }
 
 /// What callers act upon: of an object its content and whose it is, of a refusal its reason.
-fn essence(code: u16, mut answer: Value) -> Value {
+pub(crate) fn essence(code: u16, mut answer: Value) -> Value {
     if let Some(items) = answer.get_mut("items").map(Value::take) {
         let items = items.as_array().cloned().unwrap_or_default();
         return items.into_iter().map(|item| essence(code, item)["answer"].clone()).collect();
@@ -293,40 +291,6 @@ async fn both(client: &Client, namespace: &str) -> (Side, Side, Model) {
         model.ask("POST", "/api/v1/namespaces", "application/json", Some(&object)).await;
     assert_eq!(code, 201);
     (real, model, world)
-}
-
-/// Hands requests on, and keeps what was asked for and answered.
-#[derive(Clone)]
-struct Recorder {
-    to: Client,
-    log: Arc<Mutex<Vec<String>>>,
-}
-
-impl tower::Service<http::Request<Body>> for Recorder {
-    type Response = http::Response<Body>;
-    type Error = kube::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, kube::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let Self { to, log } = self.clone();
-        Box::pin(async move {
-            let asked = format!("{} {}", request.method(), request.uri().path());
-            let response = to.send(request).await?;
-            let (head, body) = response.into_parts();
-            let bytes = body.collect_bytes().await?;
-            let is_discovery = !asked.contains("/namespaces/");
-            if !is_discovery {
-                let answer = serde_json::from_slice(&bytes).unwrap_or_default();
-                let told = essence(head.status.as_u16(), answer);
-                log.lock().expect("a log").push(format!("{asked} {told}"));
-            }
-            Ok(http::Response::from_parts(head, Body::from(bytes)))
-        })
-    }
 }
 
 impl Side {

@@ -45,7 +45,8 @@ impl Reference {
             return Err(invalid(format!("invalid tag {tag:?}")));
         }
         if !(digest.is_empty() || is_digest(digest)) {
-            return Err(invalid(format!("invalid digest {digest:?}")));
+            let why = why_no_digest(digest);
+            return Err(invalid(format!("invalid digest {digest:?}: {why}")));
         }
         Ok(Self {
             registry: registry.to_owned(),
@@ -136,6 +137,27 @@ pub(crate) fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:").is_some_and(|digits| {
         digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     })
+}
+
+/// What Helm's library says of a text that [`is_digest`] refuses.
+fn why_no_digest(text: &str) -> &'static str {
+    let Some((algorithm, digits)) = text.split_once(':').filter(|(_, digits)| !digits.is_empty())
+    else {
+        return "invalid checksum digest format";
+    };
+    let length = match algorithm {
+        "sha256" => 64,
+        "sha384" => 96,
+        "sha512" => 128,
+        _ => return "unsupported digest algorithm",
+    };
+    let is_hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    match digits.len() == length {
+        false => "invalid checksum digest length",
+        true if !is_hex => "invalid checksum digest format",
+        // A sound one, which Helm would take.
+        true => "unsupported digest algorithm",
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const MAX_GROUPS: usize = 32;
 items! {
     /// A version, with `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`, `.Compare` and more.
     sprig "TEXT -> version", r#"{{ (semver "v1.2.3-rc.1").Minor }}"# => "2";
-    "semver"(String) => |_, args| semver(args, Edition::Helm4);
+    "semver"(String) => |ctx, args| semver(ctx, args, Edition::Helm4);
     /// Whether a version satisfies a constraint.
     sprig "CONSTRAINT VERSION -> bool", r#"{{ semverCompare ">=1.25-0" "v1.30.2" }}"# => "true";
     "semverCompare"(String, String) => |ctx, args| compare(ctx, args, Edition::Helm4);
@@ -88,13 +88,14 @@ impl SemverError {
 
 /// The functions as they were in Helm 3.18.
 pub(crate) const OF_HELM_3: &[Func] = &[
-    Func::new("semver", &[Type::String], |_, args| semver(args, Edition::Helm3)),
+    Func::new("semver", &[Type::String], |ctx, args| semver(ctx, args, Edition::Helm3)),
     Func::new("semverCompare", &[Type::String, Type::String], |ctx, args| {
         compare(ctx, args, Edition::Helm3)
     }),
 ];
 
-fn semver(args: &[Value], edition: Edition) -> Outcome {
+fn semver(ctx: &mut Ctx, args: &[Value], edition: Edition) -> Outcome {
+    ctx.meter.charge_steps(60)?;
     let version = Version::parse(&chars(args, 0));
     version.map(Value::object).map_err(|error| FuncError::new(error.text(edition)))
 }

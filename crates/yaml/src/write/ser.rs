@@ -4,11 +4,15 @@
 //! arrive in any: a mapping remembers where each of its entries begins and ends in the text, and
 //! if they were out of order it rearranges that piece of text when it is complete.
 
+mod compound;
+
 use std::cmp::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{self, Serialize};
+
+use compound::{Mapping, Sequence};
 
 use super::key_text::KeyText;
 use super::keys;
@@ -445,87 +449,5 @@ impl<'p> ser::Serializer for ValueWriter<'p> {
         _: usize,
     ) -> Result<Self::SerializeStructVariant, Error> {
         Err(ser::Error::custom("enum variants with named fields have no YAML form"))
-    }
-}
-
-/// A sequence that is being written.
-struct Sequence<'p>(Collection<'p>);
-
-impl ser::SerializeSeq for Sequence<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.0.finish("[]");
-        Ok(())
-    }
-}
-
-impl ser::SerializeTuple for Sequence<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        ser::SerializeSeq::end(self)
-    }
-}
-
-impl ser::SerializeTupleStruct for Sequence<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.item(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        ser::SerializeSeq::end(self)
-    }
-}
-
-/// A mapping that is being written.
-struct Mapping<'p>(Collection<'p>);
-
-impl ser::SerializeMap for Mapping<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        self.0.key(key)
-    }
-
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.value(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.0.finish("{}");
-        Ok(())
-    }
-}
-
-impl ser::SerializeStruct for Mapping<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        self.0.key(key)?;
-        self.0.value(value)
-    }
-
-    fn end(self) -> Result<(), Error> {
-        ser::SerializeMap::end(self)
     }
 }

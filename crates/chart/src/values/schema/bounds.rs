@@ -22,6 +22,9 @@ const MAX_PATTERNS: usize = 16 << 20;
 /// The longest expression.
 const MAX_PATTERN: usize = 16 << 10;
 
+/// So many keys or items that are remembered take as long as a visit.
+const TRACKED: u64 = 16;
+
 /// Why a schema is not asked.
 pub(super) type Refusal = &'static str;
 
@@ -41,8 +44,13 @@ pub(super) fn check_text(text: &[u8]) -> Result<(), Refusal> {
 
 /// Whether values may be held against a schema.
 pub(super) fn check(schema: &Value, values: &Value) -> Result<(), Refusal> {
-    let mut names =
-        Names { root: schema, resources: Vec::new(), anchors: HashMap::new(), patterns: 0 };
+    let mut names = Names {
+        root: schema,
+        resources: Vec::new(),
+        anchors: HashMap::new(),
+        patterns: 0,
+        tracks: false,
+    };
     names.collect(schema)?;
     let mut walk = Walk { names, seen: HashMap::new() };
     if walk.visits(schema, values, 0)? > MAX_VISITS { Err(TOO_MUCH) } else { Ok(()) }
@@ -56,6 +64,8 @@ struct Names<'s> {
     anchors: HashMap<&'s str, &'s Value>,
     /// Bytes of compiled expressions.
     patterns: usize,
+    /// Whether the validator has to remember which keys and items were looked at.
+    tracks: bool,
 }
 
 impl<'s> Names<'s> {
@@ -69,6 +79,7 @@ impl<'s> Names<'s> {
                         ("$anchor" | "$dynamicAnchor", Value::String(name)) => {
                             self.anchors.insert(name, schema);
                         }
+                        ("unevaluatedProperties" | "unevaluatedItems", _) => self.tracks = true,
                         ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
                         ("patternProperties", Value::Object(patterns)) => {
                             patterns.keys().try_for_each(|pattern| self.pattern(pattern))?;
@@ -118,6 +129,15 @@ impl<'s> Names<'s> {
     }
 }
 
+/// Keys, or items.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Object(object) => object.len() as u64,
+        Value::Array(items) => items.len() as u64,
+        _ => 0,
+    }
+}
+
 /// `%25` as what it stands for.
 fn decoded(text: &str) -> String {
     let mut out = Vec::new();
@@ -153,7 +173,7 @@ impl<'s> Walk<'s> {
         }
         // The validator notices when a schema leads back to itself for the same value.
         self.seen.insert(key, 1);
-        let mut count = 1;
+        let mut count = 1 + if self.names.tracks { size(value) / TRACKED } else { 0 };
         for (keyword, inner) in keywords {
             count += self.keyword(keyword, inner, value, depth + 1)?;
             if count > MAX_VISITS {
@@ -283,14 +303,27 @@ mod tests {
         let items = json!({"items": {"enum": choices}});
         assert_eq!(check(&items, &json!(vec![1; 10])), Ok(()));
         assert_eq!(check(&items, &json!(vec![1; 1000])), Err(TOO_MUCH));
+        let keys = |count: usize| -> serde_json::Map<_, _> {
+            (0..count).map(|n| (format!("k{n}"), json!(1))).collect()
+        };
+        let all: Vec<_> =
+            (0..2000).map(|n| json!({"properties": {format!("k{n}"): true}})).collect();
+        let tracked = json!({"allOf": all, "unevaluatedProperties": false});
+        assert_eq!(check(&tracked, &keys(50).into()), Ok(()));
+        assert_eq!(check(&tracked, &keys(20_000).into()), Err(TOO_MUCH));
         assert_eq!(check_text("{".repeat(30_000).as_bytes()), Err(TOO_LARGE));
     }
 
     #[test]
     fn references_are_found_by_pointer_anchor_and_name() {
         let schema = json!({"$defs": {"a%b/c": {"$anchor": "x"}, "d": {"$id": "sub/e.json"}}});
-        let mut names =
-            Names { root: &schema, resources: Vec::new(), anchors: HashMap::new(), patterns: 0 };
+        let mut names = Names {
+            root: &schema,
+            resources: Vec::new(),
+            anchors: HashMap::new(),
+            patterns: 0,
+            tracks: false,
+        };
         names.collect(&schema).unwrap();
         for reference in ["#/$defs/a%25b~1c", "#x", "e.json", "#", ""] {
             assert!(!names.resolve(reference).is_empty(), "{reference}");

@@ -196,3 +196,17 @@ fn depth_has_limits() {
         assert!(run(parse_into, json!({}), &line).unwrap_err().contains("levels deep"));
     }
 }
+
+#[test]
+fn a_line_fills_lists_up_to_a_limit() {
+    let line = |lists: usize| -> String {
+        (0..lists).map(|list| format!("a{list}[65000]=x,")).collect::<String>()
+    };
+    assert!(run(parse_into, json!({}), &line(15)).is_ok());
+    assert_eq!(
+        run(parse_into, json!({}), &line(500)),
+        Err("the lists of the line have more than 1000000 items in all".to_owned())
+    );
+    let again = "a[0][60000]=x,".repeat(3000);
+    assert!(run(parse_into, json!({}), &again).is_ok());
+}

@@ -1,0 +1,78 @@
+//! Numbers, and texts of numbers.
+
+use super::Atom;
+
+pub(super) const SMALL: &[Atom] = &[
+    ("0", "int"),
+    ("1", "int"),
+    ("2", "int"),
+    ("3", "int"),
+    ("5", "int"),
+    ("10", "int"),
+    ("-1", "int"),
+    ("-3", "int"),
+    ("17", "int"),
+    ("'a'", "int"),
+    ("(len \"four\")", "int"),
+    ("(int 4)", "int"),
+];
+pub(super) const INT64: &[Atom] = &[
+    ("$.Values.setInt", "int64"),
+    ("(int64 12)", "int64"),
+    ("(add 1 2)", "int64"),
+    ("(index $.Values.setList 0)", "int64"),
+];
+pub(super) const FLOAT: &[Atom] = &[
+    ("1.5", "float64"),
+    ("0.0", "float64"),
+    ("-2.25", "float64"),
+    ("1e3", "float64"),
+    ("$.Values.int", "float64"),
+    ("$.Values.float", "float64"),
+    ("$.Values.neg", "float64"),
+    ("$.Values.zero", "float64"),
+    ("$.Values.big", "float64"),
+    ("$.Values.small", "float64"),
+    ("$.Values.octal", "float64"),
+];
+pub(super) const NUM: &[Atom] = &[
+    ("0", "int"),
+    ("3", "int"),
+    ("-12", "int"),
+    ("0x1F", "int"),
+    ("1_000", "int"),
+    ("2.5", "float64"),
+    ("-0.1", "float64"),
+    ("1e300", "float64"),
+    ("9223372036854775807", "int"),
+    ("-9223372036854775808", "int"),
+    ("\"12\"", "string"),
+    ("\"017\"", "string"),
+    ("\"0x1f\"", "string"),
+    ("\"1.5\"", "string"),
+    ("\"1e2\"", "string"),
+    ("\"x\"", "string"),
+    ("\"\"", "string"),
+    ("true", "bool"),
+    ("nil", "nil"),
+    ("$.Values.int", "float64"),
+    ("$.Values.float", "float64"),
+    ("$.Values.huge", "float64"),
+    ("$.Values.big", "float64"),
+    ("$.Values.setInt", "int64"),
+    ("$.Values.setBig", "int64"),
+    ("$.Values.numtext", "string"),
+    ("$.Values.nothing", "nil"),
+    ("$.Values.nums", "list"),
+];
+pub(super) const NUM_TEXT: &[Atom] = &[
+    ("\"12\"", "string"),
+    ("\"-0\"", "string"),
+    ("\"+7\"", "string"),
+    ("\"0777\"", "string"),
+    ("\"1_0\"", "string"),
+    ("\"99999999999999999999\"", "string"),
+    ("\"8\"", "string"),
+    ("\"x1\"", "string"),
+    ("$.Values.numtext", "string"),
+];
