@@ -36,6 +36,20 @@ async fn a_chart_of_removed_apis_is_told_and_its_resource_can_be_deleted() {
     assert_eq!(stage.records(), [""; 0]);
 }
 
+/// Of a manifest that is no list of objects nothing is ever sent, and nothing holds the resource.
+#[tokio::test]
+async fn a_chart_of_broken_objects_is_told_and_its_resource_can_be_deleted() {
+    let broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n---\n# a comment that swallows it: apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let stage = Stage::of("broken", broken).await;
+    let _operator = stage.operator();
+    stage.apply(&stage.shop("web", &json!({})));
+    let shop = stage.shop_becomes("web", "told", |shop| is(shop, "ReleaseFailed", "True"));
+    let message = field(&shop, "ReleaseFailed", "message");
+    assert!(message.contains("Service \"web\" has no apiVersion"), "{message}");
+    assert!(stage.get("configmap", "web").is_null());
+    stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=30s"]);
+}
+
 /// `run` under these rules alone.
 async fn under(stage: &Stage, rules: &serde_json::Value) -> Command {
     stage.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",

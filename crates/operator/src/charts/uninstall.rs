@@ -140,7 +140,15 @@ impl ChartController {
         };
         let owner = self.owner(cx);
         let desired = Desired::new(self.chart.chart(), &config, &rendered, &facts);
-        for object in driver.sweep(&desired.owned_by(&owner), &owner).await? {
+        let swept = match driver.sweep(&desired.owned_by(&owner), &owner).await {
+            // Nothing of such a manifest was ever sent.
+            Err(error @ (ReleaseError::Manifest(_) | ReleaseError::Object { .. })) => {
+                tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
+                return Ok(());
+            }
+            swept => swept?,
+        };
+        for object in swept {
             tracing::info!(%object, "Deleted what the release left behind");
         }
         Ok(())
