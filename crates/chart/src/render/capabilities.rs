@@ -42,6 +42,8 @@ impl ApiVersions {
 impl ApiVersions {
     /// What helm assumes without a cluster.
     fn offline(profile: Profile) -> Self {
+        static OLD: OnceLock<ApiVersions> = OnceLock::new();
+        static NEW: OnceLock<ApiVersions> = OnceLock::new();
         let make = |profile| {
             let has =
                 |(_, only): &&(&str, Option<Profile>)| only.is_none_or(|only| only == profile);
@@ -51,8 +53,6 @@ impl ApiVersions {
                 .map(|(version, _)| (*version).to_owned())
                 .collect()
         };
-        static OLD: OnceLock<ApiVersions> = OnceLock::new();
-        static NEW: OnceLock<ApiVersions> = OnceLock::new();
         match profile {
             Profile::Helm318 => OLD.get_or_init(|| make(profile)).clone(),
             Profile::Helm43 => NEW.get_or_init(|| make(profile)).clone(),
