@@ -1,9 +1,12 @@
 //! The model of a chart, as Helm's records hold it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::values::accepted_elsewhere;
 
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct Chart {
     pub templates: Vec<File>,
     /// Everything else that templates see as `.Files`; `crds/` is among them.
     pub files: Vec<File>,
+    /// Which of `files` have been left unread, by [`Chart::load_without_crds`] alone.
+    pub unread: Vec<crate::load::Unread>,
     /// `values.schema.json` as it is.
     pub schema: Option<Arc<[u8]>>,
     /// The charts under `charts/`, in name order.
@@ -67,6 +72,20 @@ impl Chart {
     pub fn without_schemas(mut self) -> Self {
         self.schema = None;
         self.dependencies = self.dependencies.into_iter().map(Self::without_schemas).collect();
+        self
+    }
+
+    /// The same chart, and those in it, accepting any value where `values.schema.json` refers to a
+    /// document on another server: none is fetched, and without this a rendering is refused. Which
+    /// documents those are goes into `found`.
+    #[must_use]
+    pub fn without_schemas_elsewhere(mut self, found: &mut BTreeSet<String>) -> Self {
+        if let Some((schema, elsewhere)) = self.schema.as_deref().and_then(accepted_elsewhere) {
+            self.schema = Some(schema.into());
+            found.extend(elsewhere);
+        }
+        let charts = self.dependencies.into_iter();
+        self.dependencies = charts.map(|chart| chart.without_schemas_elsewhere(found)).collect();
         self
     }
 

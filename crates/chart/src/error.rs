@@ -238,6 +238,9 @@ pub enum RenderError {
     /// What a post-renderer gave back is no manifest.
     #[error("error while parsing post rendered output: {0}")]
     PostRendered(String),
+    /// A file of the chart that was left unread cannot be read any more.
+    #[error("{0}")]
+    Unread(#[source] LoadError),
     /// A feature this crate does not have yet. Refused rather than skipped.
     #[error("{what} is not supported yet ({file})")]
     Unsupported {

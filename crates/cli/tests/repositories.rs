@@ -14,6 +14,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use catamaran_localcluster::free_port;
+
 /// `user:pass`
 const BASIC: &str = "Basic dXNlcjpwYXNz";
 const CREDENTIALS: [&str; 4] = ["--username", "user", "--password", "pass"];
@@ -275,7 +277,7 @@ impl Drop for Registry {
 
 impl Registry {
     fn start(folder: &Path) -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         let at = folder.display();
         // The password is `pass`.
         let users = "user:$2y$05$9xxN3AjUm2UCEiLi9e/Du.0tLVCgqt4nRQzx8RiMQXVRjcyyJXsNm";

@@ -17,6 +17,7 @@ use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use serde_json::Value;
+use tokio::sync::watch::Sender;
 
 /// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,7 +115,7 @@ pub struct Trouble {
 #[derive(Debug)]
 pub struct Store<P> {
     objects: RwLock<HashMap<ObjectKey, Entry<P>>>,
-    listed: RwLock<Option<Instant>>,
+    listed: Sender<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -125,7 +126,7 @@ struct Entry<P> {
 
 impl<P> Default for Store<P> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), listed: RwLock::default() }
+        Self { objects: RwLock::default(), listed: Sender::new(None) }
     }
 }
 
@@ -149,7 +150,14 @@ impl<P> Store<P> {
     /// When the last list that was read to its end began; `None` before the first one has been. What
     /// was written before and is not here is gone.
     pub fn listed_at(&self) -> Option<Instant> {
-        *self.listed.read().unwrap_or_else(PoisonError::into_inner)
+        *self.listed.borrow()
+    }
+
+    /// Returns once a list has been read to its end that began at `begun` or later.
+    pub async fn listed_since(&self, begun: Instant) {
+        let is_listed = |at: &Option<Instant>| at.is_some_and(|at| at >= begun);
+        // Whoever could say so lives as long as we are borrowed: there is no error.
+        let _ = self.listed.subscribe().wait_for(is_listed).await;
     }
 
     fn insert(&self, key: ObjectKey, version: &str, value: P, listed: bool) -> Option<Change<P>> {
@@ -180,7 +188,8 @@ impl<P> Store<P> {
 ///
 /// `project` reduces each object; `on_change` is told of every change after the store has it and must
 /// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and
-/// after a minute where the kind is forbidden: no news will tell of a right that was given.
+/// after 2 s, 8 s, 32 s and then a minute where the kind is forbidden: no news will tell of a right that
+/// was given.
 pub async fn follow<P>(
     client: Client,
     target: Target,
@@ -300,8 +309,7 @@ where
                     for key in unconfirmed {
                         self.gone(&key);
                     }
-                    *self.store.listed.write().unwrap_or_else(PoisonError::into_inner) =
-                        Some(began);
+                    self.store.listed.send_replace(Some(began));
                 }
             }
             Event::Apply(object) => {
@@ -349,6 +357,7 @@ struct Backoff {
 impl Backoff {
     const FIRST: Duration = Duration::from_millis(800);
     const MOST: Duration = Duration::from_secs(30);
+    const FIRST_REFUSED: Duration = Duration::from_secs(2);
     const REFUSED: Duration = Duration::from_mins(1);
 
     fn reset(&mut self) {
@@ -363,7 +372,10 @@ impl Backoff {
             return;
         }
         let retry_in = match code {
-            Some(403 | 405) => Self::REFUSED,
+            // A role may come right after the manager.
+            Some(403 | 405) => Self::FIRST_REFUSED
+                .saturating_mul(1 << (2 * self.attempts.min(5)))
+                .min(Self::REFUSED),
             _ => Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(Self::MOST),
         };
         self.attempts = self.attempts.saturating_add(1);

@@ -1,7 +1,6 @@
 //! What a kubelet would ask an operator.
 
-use std::net::TcpListener;
-
+use catamaran_localcluster::free_port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -12,8 +11,7 @@ pub struct Probes(String);
 impl Probes {
     /// One that nobody uses.
     pub fn free() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self(listener.local_addr().unwrap().to_string())
+        Self(format!("127.0.0.1:{}", free_port().unwrap()))
     }
 
     /// For `--health-probe-bind-address`.

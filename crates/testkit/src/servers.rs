@@ -2,12 +2,13 @@
 //! that a test starts, stops and starts again.
 
 use std::fs::{File, Permissions};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use catamaran_localcluster::free_port;
 use tempfile::TempDir;
 
 use crate::bench::DEADLINE;
@@ -69,7 +70,7 @@ impl Server {
     }
 
     fn over(folder: TempDir, data: &str, password: String) -> Self {
-        let port = free_port();
+        let port = free_port().unwrap();
         let mut command = unprivileged();
         command.push(postgres_program("postgres"));
         command.extend(["-D".to_owned(), data.to_owned(), format!("--port={port}")]);
@@ -84,7 +85,7 @@ impl Server {
 
     /// Redis that asks for the password.
     pub fn redis() -> Self {
-        let (folder, port, password) = (folder(), free_port(), "redis s3cret".to_owned());
+        let (folder, port, password) = (folder(), free_port().unwrap(), "redis s3cret".to_owned());
         let config = folder.path().join("redis.conf");
         let dir = folder.path().display();
         let text = format!(
@@ -98,7 +99,7 @@ impl Server {
 
     /// memcached, which asks nobody for anything.
     pub fn memcached() -> Self {
-        let (folder, port) = (folder(), free_port());
+        let (folder, port) = (folder(), free_port().unwrap());
         let mut command = vec![program("memcached")];
         command.extend(["-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-p"].map(String::from));
         command.push(port.to_string());
@@ -216,8 +217,3 @@ fn postgres_program(name: &str) -> String {
 /// What PostgreSQL says when it does.
 const SERVES: &str = "database system is ready to accept ";
 const INSTALL: &str = "it is in one of Debian's packages that `hack/node.sh install` installs";
-
-/// A port that nobody listens on now.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}

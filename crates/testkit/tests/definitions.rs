@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
@@ -108,8 +108,8 @@ async fn taken_away_and_made_again_it_is_served_again_and_costs_next_to_nothing_
     }
 }
 
-#[tokio::test]
-async fn of_two_versions_it_is_carried_in_one_and_made_and_changed_in_either() {
+/// The definition with a second version, which is stored.
+fn of_two_versions() -> CustomResourceDefinition {
     let mut crd = Gas::crd();
     let v2 = CustomResourceDefinitionVersion {
         name: "v2".to_owned(),
@@ -118,9 +118,32 @@ async fn of_two_versions_it_is_carried_in_one_and_made_and_changed_in_either() {
     };
     crd.spec.versions[0].storage = false;
     crd.spec.versions.push(v2);
+    crd
+}
+
+/// Has the first version served, or not, and the operator notice that it is not.
+async fn serve(bench: &Bench, served: bool) {
+    let crds: Api<CustomResourceDefinition> = Api::all(bench.client());
+    let patch = json!([{ "op": "replace", "path": "/spec/versions/0/served", "value": served }]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+    let audit = bench.cluster.audit().of_agent("gases/");
+    let before = audit.mark().unwrap();
+    let name = Gas::crd().name_any();
+    crds.patch(&name, &PatchParams::default(), &patch).await.unwrap();
+    eventually("the operator finds the version missing", async || {
+        let asked = audit.since(before).unwrap();
+        let missed = asked.iter().any(|asked| asked.resource == "gases" && asked.code == 404);
+        if served || missed { Ok(()) } else { Err(format!("{asked:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_two_versions_it_is_carried_in_one_and_made_and_changed_in_either_and_waited_for() {
     // On a cluster of its own, as the definition is another one.
-    let cluster = catamaran_localcluster::LocalCluster::builder().nodes(0).start().await.unwrap();
-    let bench = Bench::on(cluster, "versions", &[crd]).await;
+    let builder = catamaran_localcluster::LocalCluster::builder().nodes(0).audit(true);
+    let cluster = builder.start().await.unwrap();
+    let bench = Bench::on(cluster, "versions", &[of_two_versions()]).await;
     let _operator = bench.run(|options| Manager::native("gases", options).reconciler("Gas", Gases));
     let (gases, maps): (Api<Gas>, Api<ConfigMap>) = (bench.api(), bench.api());
     let newer = ApiResource {
@@ -138,13 +161,22 @@ async fn of_two_versions_it_is_carried_in_one_and_made_and_changed_in_either() {
     let mut owners = maps.get("m").await.unwrap().owner_references().to_vec();
     owners[0].api_version = "volatile.catamaran.dev/v2".to_owned();
     let patch = json!({ "metadata": { "ownerReferences": owners }, "data": { "a": "b" } });
-    let params = kube::api::PatchParams::default();
-    maps.patch("m", &params, &kube::api::Patch::Merge(patch)).await.unwrap();
-    let change = kube::api::Patch::Merge(json!({ "spec": { "maps": ["n"] } }));
+    let params = PatchParams::default();
+    maps.patch("m", &params, &Patch::Merge(patch)).await.unwrap();
+    let change = Patch::Merge(json!({ "spec": { "maps": ["n"] } }));
     newer.patch("g", &params, &change).await.unwrap();
     becomes(&maps, "n", "there", |_| true).await;
     vanishes(&maps, "m").await;
     becomes(&gases, "g", "Ready", is_ready).await;
+
+    // What comes while its version is not served is done as soon as it is: the resource is what it was,
+    // and gives no reason to look at it.
+    serve(&bench, false).await;
+    maps.delete("n", &DeleteParams::default()).await.unwrap();
+    bench.quiet("gases", Duration::from_secs(1)).await;
+    serve(&bench, true).await;
+    let again = becomes(&maps, "n", "there again", |_| true);
+    tokio::time::timeout(Duration::from_secs(40), again).await.expect("no minute is waited");
     newer.delete("g", &DeleteParams::default()).await.unwrap();
     vanishes(&maps, "n").await;
 }

@@ -109,6 +109,8 @@ async fn who_is_asked_to_wait_comes_no_sooner() {
     let test = Test::new("busy").await;
     test.weather.storm(Storm::over("PATCH", "/widgets/").too_many(3));
     test.create(json!({ "name": "w" }), json!({})).await;
+    // From before it can try: whatever is seen of it late, the waits between three tries are in it.
+    let begun = Instant::now();
     let _operator = test.operator();
     // Each try begins with the finalizer, and ends with the status.
     let is_try = |asked: &str| {
@@ -123,10 +125,8 @@ async fn who_is_asked_to_wait_comes_no_sooner() {
         })
         .await;
     };
-    tries(1).await;
-    let begun = Instant::now();
-    tries(2).await;
-    // By its own back-off the second of them would come within a second.
+    tries(3).await;
+    // By its own back-off the third of them would come within a second.
     assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
     test.weather.clear();
     becomes(&test.widgets, "w", "Ready", is_ready).await;
@@ -344,5 +344,6 @@ async fn a_kind_that_is_forbidden_is_tried_seldom_and_delays_no_other() {
         becomes(&test.widgets, &name, "Ready", is_ready).await;
         asked.extend(test.weather.asked().into_iter().filter(|asked| asked.contains("/realms")));
     }
-    assert_eq!(asked.len(), 1, "{asked:?}");
+    // After 2 s, 8 s, 32 s, and then once a minute.
+    assert!((1..=3).contains(&asked.len()), "{asked:?}");
 }

@@ -1,5 +1,7 @@
 //! What a scalar means, by its text alone: the rules of YAML 1.1 as Go's library applies them.
 
+use std::borrow::Cow;
+
 use crate::Dialect;
 
 /// A scalar's meaning.
@@ -76,11 +78,14 @@ fn special_float(text: &str) -> Option<f64> {
 }
 
 fn number(text: &str, dialect: Dialect) -> Resolved {
-    let plain = text.replace('_', "");
+    let plain = match text.contains('_') {
+        true => Cow::Owned(text.replace('_', "")),
+        false => Cow::Borrowed(text),
+    };
     let (negative, digits) = match plain.as_bytes().first() {
         Some(b'-') => (true, plain.get(1..).unwrap_or_default()),
         Some(b'+') => (false, plain.get(1..).unwrap_or_default()),
-        _ => (false, plain.as_str()),
+        _ => (false, &*plain),
     };
     if let Some(magnitude) = integer(digits) {
         if let Some(value) = signed(negative, magnitude) {

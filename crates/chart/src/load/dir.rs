@@ -1,22 +1,38 @@
 //! A chart's files from a directory.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::ignore::Rules;
-use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile, without_mark};
+use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile, unread, without_mark};
 use crate::{LoadError, share};
+
+/// What is done with the files of `crds/`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crds {
+    /// They are read like all others.
+    Read,
+    /// They are left unread, if they are large together.
+    LeaveLarge,
+}
+
+/// Bytes that take longer to read than it takes to find out whether anybody wants them.
+const WORTH_LEAVING: u64 = 256 << 10;
 
 /// Reads all files of a chart's directory but the ignored ones. Symbolic links
 /// are followed, as in Helm.
-pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, LoadError> {
+pub(super) fn read(
+    root: &Path,
+    crds: Crds,
+    account: &mut Account,
+) -> Result<Vec<RawFile>, LoadError> {
     let ignore_file = root.join(".helmignore");
     let mut buffer = Vec::new();
-    let rules = match read_file(&ignore_file, MAX_IGNORE_BYTES, &mut buffer) {
-        Ok(()) => Rules::parse(&ignore_file, &String::from_utf8_lossy(&buffer))?,
-        Err(LoadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+    let rules = match read_any_file(&ignore_file, MAX_IGNORE_BYTES, &mut buffer) {
+        Ok(text) => Rules::parse(&ignore_file, &String::from_utf8_lossy(text))?,
+        Err(LoadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             Rules::default()
         }
         Err(error) => return Err(error),
@@ -24,27 +40,50 @@ pub(super) fn read(root: &Path, account: &mut Account) -> Result<Vec<RawFile>, L
     let mut walk = Walk { rules: rules.with_defaults(), account, found: Vec::new(), work: 0 };
     walk.folder(root, "", 0)?;
     // Only now: what is too much in all is known before any of it is read.
-    let found = std::mem::take(&mut walk.found);
+    let mut found = std::mem::take(&mut walk.found);
+    if crds == Crds::LeaveLarge {
+        leave_crds(&mut found);
+    }
     let mut ahead = read_ahead(&found).into_iter();
-    let read = |(path, name, size): (PathBuf, String, _)| match ahead.next().flatten() {
+    let read = |file: Found| match ahead.next().flatten() {
+        _ if file.left => walk.leave(file),
         Some(data) => {
-            walk.account.give(size);
-            Ok(RawFile { name, data })
+            walk.account.give(file.size);
+            Ok(RawFile { name: file.name, data, unread: None })
         }
-        None => walk.read(&path, name, size, &mut buffer),
+        None => walk.read(file, &mut buffer),
     };
     found.into_iter().map(read).collect()
 }
 
+/// Marks the files of `crds/` of the chart and of the charts in it, if they are large together.
+fn leave_crds(found: &mut [Found]) {
+    let is_crd = |file: &&mut Found| {
+        let mut name = file.name.as_str();
+        while let Some((_, inner)) = name.strip_prefix("charts/").and_then(|n| n.split_once('/')) {
+            name = inner;
+        }
+        name.starts_with("crds/")
+    };
+    let mut crds: Vec<_> = found.iter_mut().filter(is_crd).collect();
+    if crds.iter().map(|file| file.size).sum::<u64>() >= WORTH_LEAVING {
+        crds.iter_mut().for_each(|file| file.left = true);
+    }
+}
+
 /// Files that are read by several threads if they are large together. What cannot be read, or is not
 /// as long as it was said to be, is left to be read in its turn.
-fn read_ahead(found: &[(PathBuf, String, u64)]) -> Vec<Option<Arc<[u8]>>> {
-    if found.iter().map(|(_, _, size)| size).sum::<u64>() < WORTH_THREADS {
+fn read_ahead(found: &[Found]) -> Vec<Option<Arc<[u8]>>> {
+    let wanted = found.iter().filter(|file| !file.left);
+    if wanted.map(|file| file.size).sum::<u64>() < WORTH_THREADS {
         return Vec::new();
     }
-    let read = |buffer: &mut Vec<u8>, (path, _, size): &(PathBuf, String, u64)| {
-        read_file(path, *size, buffer).ok()?;
-        (buffer.len() as u64 == *size).then(|| without_mark(buffer).into())
+    let read = |buffer: &mut Vec<u8>, file: &Found| {
+        if file.left {
+            return None;
+        }
+        let data = read_file(&file.path, file.size, file.size, buffer).ok()?;
+        (data.len() as u64 == file.size).then(|| without_mark(data).into())
     };
     share::map(found, Vec::new, read)
 }
@@ -57,31 +96,66 @@ const MAX_IGNORE_BYTES: u64 = 256 << 10;
 /// Bytes of patterns that are held against names, of all files together.
 const MAX_IGNORE_WORK: u64 = 250 << 20;
 
-/// Reads a regular file into a buffer that others have been read into before; anything else could
-/// have no end.
-fn read_file(path: &Path, limit: u64, data: &mut Vec<u8>) -> Result<(), LoadError> {
-    let io = |source| LoadError::Io { path: path.to_owned(), source };
-    let found = fs::metadata(path).map_err(io)?;
+/// Reads a regular file; anything else could have no end.
+fn read_any_file<'b>(
+    path: &Path,
+    limit: u64,
+    buffer: &'b mut Vec<u8>,
+) -> Result<&'b [u8], LoadError> {
+    let found =
+        fs::metadata(path).map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
     if !found.is_file() {
         return Err(LoadError::Irregular(path.to_owned()));
     }
-    data.clear();
-    data.reserve(usize::try_from(found.len().min(limit)).unwrap_or(0) + 1);
-    // Some files of the system are longer than they say.
-    let file = fs::File::open(path).map_err(io)?;
-    file.take(limit + 1).read_to_end(data).map_err(io)?;
-    if data.len() as u64 > limit {
+    read_file(path, found.len(), limit, buffer)
+}
+
+/// Reads a regular file, said to be of that size, into a buffer that others have been read into
+/// before: it only grows, and what it held is not cleared.
+pub(super) fn read_file<'b>(
+    path: &Path,
+    size: u64,
+    limit: u64,
+    buffer: &'b mut Vec<u8>,
+) -> Result<&'b [u8], LoadError> {
+    let io = |source| LoadError::Io { path: path.to_owned(), source };
+    let room = usize::try_from(size.min(limit)).unwrap_or(0) + 1;
+    if buffer.len() < room {
+        buffer.resize(room, 0);
+    }
+    let mut file = fs::File::open(path).map_err(io)?;
+    let mut length = match file.read(buffer) {
+        Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+        read => read.map_err(io)?,
+    };
+    // With room for more, a file that holds what it said to hold is at its end. Some files of the
+    // system are longer than they say.
+    if length as u64 != size || size == 0 {
+        buffer.truncate(length);
+        file.take((limit + 1).saturating_sub(length as u64)).read_to_end(buffer).map_err(io)?;
+        length = buffer.len();
+    }
+    if length as u64 > limit {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Err(LoadError::FileTooLarge { name, limit });
     }
-    Ok(())
+    Ok(buffer.get(..length).unwrap_or_default())
+}
+
+/// A file, before it is read.
+struct Found {
+    path: PathBuf,
+    /// Its name in the chart.
+    name: String,
+    size: u64,
+    /// Nobody may want to read it.
+    left: bool,
 }
 
 struct Walk<'a> {
     rules: Rules,
     account: &'a mut Account,
-    /// Files with their names in the chart and their sizes.
-    found: Vec<(PathBuf, String, u64)>,
+    found: Vec<Found>,
     work: u64,
 }
 
@@ -127,24 +201,26 @@ impl Walk<'_> {
             return Err(LoadError::Irregular(path.clone()));
         }
         self.account.charge(&name, found.len())?;
-        self.found.push((path.clone(), name, found.len()));
+        self.found.push(Found { path: path.clone(), name, size: found.len(), left: false });
         Ok(())
     }
 
-    fn read(
-        &mut self,
-        path: &Path,
-        name: String,
-        size: u64,
-        data: &mut Vec<u8>,
-    ) -> Result<RawFile, LoadError> {
-        read_file(path, MAX_FILE_BYTES, data)?;
-        let beyond = (data.len() as u64).saturating_sub(size);
+    fn read(&mut self, file: Found, buffer: &mut Vec<u8>) -> Result<RawFile, LoadError> {
+        let data = read_file(&file.path, file.size, MAX_FILE_BYTES, buffer)?;
+        let beyond = (data.len() as u64).saturating_sub(file.size);
         if beyond > 0 {
-            self.account.charge(&name, beyond)?;
+            self.account.charge(&file.name, beyond)?;
         }
         self.account.give(data.len() as u64);
-        Ok(RawFile::new(name, data))
+        Ok(RawFile::new(file.name, data))
+    }
+
+    /// Leaves a file unread; that it may be read is seen now, as in Helm.
+    fn leave(&mut self, file: Found) -> Result<RawFile, LoadError> {
+        let Found { path, name, size, .. } = file;
+        fs::File::open(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;
+        self.account.give(size);
+        Ok(RawFile { name, data: unread::bytes(), unread: Some(unread::Place { path, size }) })
     }
 }
 

@@ -8,6 +8,7 @@ mod ignore;
 mod metadata;
 mod tar_names;
 mod unpacked;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +18,8 @@ use crate::manifest::base_name;
 pub(crate) use decode::{documents, read as read_values};
 pub(crate) use metadata::of_value as metadata_of_value;
 pub(crate) use unpacked::Unpacked;
+pub use unread::Unread;
+pub(crate) use unread::{bytes_of, is_unread, read_unread};
 
 use crate::error::NO_CHART_YAML;
 use crate::{Chart, File, LoadError};
@@ -95,11 +98,13 @@ impl Account {
 struct RawFile {
     name: String,
     data: Arc<[u8]>,
+    /// Where the bytes still lie, if nobody has read them.
+    unread: Option<unread::Place>,
 }
 
 impl RawFile {
     fn new(name: String, data: &[u8]) -> Self {
-        Self { name, data: without_mark(data).into() }
+        Self { name, data: without_mark(data).into(), unread: None }
     }
 }
 
@@ -115,8 +120,24 @@ impl Chart {
     ///
     /// See [`LoadError`]; texts follow Helm's.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
+        Self::load_with(path, dir::Crds::Read)
+    }
+
+    /// The same for who renders a chart once, and has no use for its CRDs: if they are large, those of
+    /// a folder are left where they are ([`Chart::unread`]). A rendering whose templates look at them
+    /// after all reads them then; [`Chart::crds`] and [`crate::Rendered::crds`] have them without
+    /// their bytes.
+    ///
+    /// # Errors
+    ///
+    /// See [`LoadError`]; texts follow Helm's.
+    pub fn load_without_crds(path: &Path) -> Result<Self, LoadError> {
+        Self::load_with(path, dir::Crds::LeaveLarge)
+    }
+
+    fn load_with(path: &Path, crds: dir::Crds) -> Result<Self, LoadError> {
         let mut account = Account::new();
-        match Self::files(path, &mut account)? {
+        match Self::files(path, crds, &mut account)? {
             (files, true) => assemble(files, &mut account, 0).map_err(|error| match error {
                 // Of an archive Helm 4 says it in other words.
                 LoadError::NoChartYaml => LoadError::Archive(NO_CHART_YAML.to_owned()),
@@ -133,16 +154,20 @@ impl Chart {
     /// See [`LoadError`]; texts follow Helm's.
     pub fn inspect(path: &Path) -> Result<Self, LoadError> {
         let mut account = Account::new();
-        let (files, _) = Self::files(path, &mut account)?;
+        let (files, _) = Self::files(path, dir::Crds::Read, &mut account)?;
         assemble(files, &mut account, 0)
     }
 
     /// The files of a folder or an archive, and whether it is an archive.
-    fn files(path: &Path, account: &mut Account) -> Result<(Vec<RawFile>, bool), LoadError> {
+    fn files(
+        path: &Path,
+        crds: dir::Crds,
+        account: &mut Account,
+    ) -> Result<(Vec<RawFile>, bool), LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let found = std::fs::metadata(path).map_err(io)?;
         if found.is_dir() {
-            return Ok((dir::read(path, account)?, false));
+            return Ok((dir::read(path, crds, account)?, false));
         }
         if !found.is_file() {
             // Opening a pipe would wait for somebody to write into it.
@@ -191,7 +216,7 @@ impl Chart {
 ///
 /// See [`LoadError`].
 pub fn folder_files(path: &Path) -> Result<Vec<File>, LoadError> {
-    let files = dir::read(path, &mut Account::new())?;
+    let files = dir::read(path, dir::Crds::Read, &mut Account::new())?;
     Ok(files.into_iter().map(File::from).collect())
 }
 
@@ -254,9 +279,13 @@ fn assemble(files: Vec<RawFile>, account: &mut Account, depth: usize) -> Result<
             name if name.starts_with("charts/") && !is_provenance(name) => {
                 let name = name.trim_start_matches("charts/").to_owned();
                 let child = name.split('/').next().unwrap_or_default().to_owned();
-                children.entry(child).or_default().push(RawFile { name, data: file.data });
+                children.entry(child).or_default().push(RawFile { name, ..file });
             }
-            _ => chart.files.push(file.into()),
+            _ => {
+                let at = chart.files.len();
+                chart.unread.extend(file.unread.clone().map(|place| Unread { at, place }));
+                chart.files.push(file.into());
+            }
         }
     }
     if !has_metadata {
@@ -312,7 +341,7 @@ fn subchart(
     } else {
         let inside = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
-            Some(RawFile { name, data: file.data })
+            Some(RawFile { name, ..file })
         });
         assemble(inside.collect(), account, depth + 1)
     };

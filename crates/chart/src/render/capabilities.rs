@@ -1,6 +1,9 @@
 //! `.Capabilities`: what the cluster can do.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use catamaran_gotemplate::Str;
 
 use catamaran_sprig::semver::{Edition, Version};
 
@@ -17,29 +20,58 @@ pub struct Capabilities {
 
 /// API versions in the order in which templates see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApiVersions(Vec<String>);
+pub struct ApiVersions(Arc<Vec<Str>>);
 
 impl ApiVersions {
     /// Adds one at the end, even if it is there already, as Helm does.
     pub fn insert(&mut self, version: String) {
-        self.0.push(version);
+        Arc::make_mut(&mut self.0).push(version.into());
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.0.iter().filter_map(Str::as_str)
+    }
+
+    /// The same as templates get them: shared, as there are many and every rendering shows them.
+    pub(super) fn shared(&self) -> &[Str] {
+        &self.0
+    }
+}
+
+impl ApiVersions {
+    /// What helm assumes without a cluster.
+    fn offline(profile: Profile) -> Self {
+        let make = |profile| {
+            let has =
+                |(_, only): &&(&str, Option<Profile>)| only.is_none_or(|only| only == profile);
+            OFFLINE_API_VERSIONS
+                .iter()
+                .filter(has)
+                .map(|(version, _)| (*version).to_owned())
+                .collect()
+        };
+        static OLD: OnceLock<ApiVersions> = OnceLock::new();
+        static NEW: OnceLock<ApiVersions> = OnceLock::new();
+        match profile {
+            Profile::Helm318 => OLD.get_or_init(|| make(profile)).clone(),
+            Profile::Helm43 => NEW.get_or_init(|| make(profile)).clone(),
+        }
     }
 }
 
 impl Extend<String> for ApiVersions {
     fn extend<T: IntoIterator<Item = String>>(&mut self, more: T) {
-        self.0.extend(more);
+        let mut more = more.into_iter().peekable();
+        if more.peek().is_some() {
+            Arc::make_mut(&mut self.0).extend(more.map(Str::from));
+        }
     }
 }
 
 impl FromIterator<String> for ApiVersions {
     fn from_iter<T: IntoIterator<Item = String>>(versions: T) -> Self {
-        Self(versions.into_iter().collect())
+        Self(Arc::new(versions.into_iter().map(Str::from).collect()))
     }
 }
 
@@ -155,14 +187,9 @@ impl Capabilities {
             Profile::Helm43 => "37",
         };
         let version = format!("v1.{minor}.0");
-        let api_versions =
-            OFFLINE_API_VERSIONS.iter().filter(|(_, only)| only.is_none_or(|only| only == profile));
         let mut kube_version = KubeVersion::of_cluster(&version, "1", minor);
         kube_version.normalized = (profile == Profile::Helm43).then_some(version);
-        Self {
-            kube_version,
-            api_versions: api_versions.map(|(version, _)| (*version).to_owned()).collect(),
-        }
+        Self { kube_version, api_versions: ApiVersions::offline(profile) }
     }
 
     /// From what a cluster tells: its version, and discovery's `group/version`

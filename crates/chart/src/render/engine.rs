@@ -27,13 +27,14 @@ struct Collected<'c> {
     scopes: Vec<Scope>,
 }
 
-/// Helm's install up to the point where a cluster would be asked.
+/// Helm's install up to the point where a cluster would be asked; `None` if a template has looked at
+/// a file that is unread.
 pub(super) fn render(
     chart: &Chart,
     cache: &Cache,
     steps: &PostRenderers,
     input: &RenderInput<'_>,
-) -> Result<Rendered, RenderError> {
+) -> Result<Option<Rendered>, RenderError> {
     let api_version = chart.metadata.api_version.as_str();
     if input.profile == Profile::Helm43 && !matches!(api_version, "v1" | "v2") {
         return Err(RenderError::ApiVersion(api_version.to_owned()));
@@ -45,11 +46,16 @@ pub(super) fn render(
     ctx.heap = heap;
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
-    let files = run_all(&mut ctx, &prepared, cache, input, state)?;
+    let files = run_all(&mut ctx, &prepared, cache, input, state);
+    if ctx.heap.is_touched() {
+        // Whatever came of it.
+        return Ok(None);
+    }
+    let files = files?;
     let drawn = catamaran_sprig::drawn(&ctx);
     // Values and output together would be more than either.
     drop(ctx);
-    Ok(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? })
+    Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? }))
 }
 
 /// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and

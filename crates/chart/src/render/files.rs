@@ -7,17 +7,23 @@ use catamaran_gotemplate::{
 };
 
 use super::glob;
+use crate::load::is_unread;
 use crate::manifest::base_name;
 use crate::{Chart, Profile};
 
 /// The files of one chart, ready to be shown to any number of renderings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Files(Vec<(Str, Arc<[u8]>)>);
+pub(super) struct Files {
+    files: Vec<(Str, Arc<[u8]>)>,
+    /// Whether some of them have not been read.
+    unread: bool,
+}
 
 impl Files {
     pub(super) fn of(chart: &Chart) -> Self {
         let share = |file: &crate::File| (Str::from(file.name.as_str()), Arc::clone(&file.data));
-        Self(chart.files.iter().map(share).collect())
+        let files = chart.files.iter().map(share).collect();
+        Self { files, unread: !chart.unread.is_empty() }
     }
 
     pub(super) fn value(&self, heap: &mut Heap, profile: Profile) -> Value {
@@ -25,8 +31,11 @@ impl Files {
             Profile::Helm318 => Type::Named(&FILES_318),
             Profile::Helm43 => Type::Named(&FILES_43),
         });
-        for (name, data) in &self.0 {
+        for (name, data) in &self.files {
             heap.set(map, name.clone(), Value::Bytes(data.clone()));
+        }
+        if self.unread {
+            heap.guard(map);
         }
         Value::Map(map)
     }
@@ -56,12 +65,18 @@ fn content(ctx: &Ctx, files: &Value, args: &[Value]) -> Arc<[u8]> {
     let found =
         files.as_map().zip(args.first().and_then(Value::as_str)).and_then(|(map, name)| match ctx
             .heap
-            .get(map, name)
+            .peek(map)
+            .entries
+            .get(name.as_bytes())
         {
             Some(Value::Bytes(data)) => Some(data.clone()),
             _ => None,
         });
-    found.unwrap_or_else(|| Arc::from(&[][..]))
+    let found = found.unwrap_or_else(|| Arc::from(&[][..]));
+    if is_unread(&found) {
+        ctx.heap.touch();
+    }
+    found
 }
 
 fn get(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
@@ -87,9 +102,14 @@ fn glob_files(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, Fun
     let pattern = glob::Glob::new(&pattern);
     let ty = ctx.heap.type_of(files).unwrap_or(Type::Named(&FILES_43));
     let found = ctx.heap.new_map_of(ty);
-    for (name, data) in entries(ctx, files) {
+    // Only what is found is looked at.
+    let all = files.as_map().map(|map| ctx.heap.peek(map).entries.clone()).unwrap_or_default();
+    for (name, data) in all {
         ctx.meter.charge_steps((pattern.size() as u64).saturating_mul(name.len() as u64) / 4)?;
         if pattern.matches(&name.to_str_lossy()) {
+            if matches!(&data, Value::Bytes(data) if is_unread(data)) {
+                ctx.heap.touch();
+            }
             ctx.heap.set(found, name, data);
         }
     }
@@ -148,7 +168,8 @@ fn lines(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncErro
 /// 3.18 stumbles over an empty file.
 fn lines_318(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
     let is_there = files.as_map().zip(args.first().and_then(Value::as_str));
-    let is_there = is_there.is_some_and(|(map, name)| ctx.heap.get(map, name).is_some());
+    let is_there = is_there
+        .is_some_and(|(map, name)| ctx.heap.peek(map).entries.get(name.as_bytes()).is_some());
     if is_there && content(ctx, files, args).is_empty() {
         return Err(FuncError::new("runtime error: index out of range [-1]"));
     }

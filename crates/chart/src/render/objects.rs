@@ -260,7 +260,8 @@ pub(super) fn capabilities(
         }
     };
     let kube_version = kube_version(&capabilities.kube_version, kube_ty, plain_ty, profile);
-    let set = capabilities.api_versions.iter().map(Value::from).collect();
+    let versions = capabilities.api_versions.shared().iter();
+    let set = versions.map(|version| Value::String(version.clone())).collect();
     let api_versions = heap.new_list_of(Type::Named(set_ty), set);
     let fields = vec![
         ("KubeVersion", kube_version),

@@ -21,7 +21,7 @@ pub use catamaran_yaml::{go_float, json_float};
 use coalesce::Coalescer;
 pub(crate) use defaults::Defaults;
 pub(crate) use ready::{ReadyValues, Wanted};
-pub(crate) use schema::{KeptSchemas, check_against};
+pub(crate) use schema::{KeptSchemas, accepted_elsewhere, check_against};
 pub use sources::Sources;
 pub(crate) use tree::Node;
 pub use user::{merge, read_file, read_json};

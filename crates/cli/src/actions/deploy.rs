@@ -180,7 +180,7 @@ impl<'a> Deployment<'a> {
     fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
         let profile = self.args.rendering.profile();
         let steps = self.args.rendering.post_renderer.steps(profile)?;
-        let chart = self.args.rendering.compile(&self.path, &self.finder, |chart| {
+        let chart = self.args.rendering.compile(&self.path, &self.finder, true, |chart| {
             if let Some(defaults) = &chosen.defaults {
                 chart.values.clone_from(defaults);
                 chart.more_values.clear();

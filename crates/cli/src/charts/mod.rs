@@ -24,11 +24,14 @@ pub(crate) use place::load;
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;
 
+/// Bytes that are kept back until there are more.
+const PRINTED_AT_ONCE: usize = 64 << 10;
+
 type Out = io::BufWriter<io::StdoutLock<'static>>;
 
 /// Runs a command that prints; what goes wrong is told after what was printed.
 pub(crate) fn print(command: impl FnOnce(&mut Out) -> Result<()>) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::with_capacity(PRINTED_AT_ONCE, io::stdout().lock());
     let result = command(&mut out);
     let flushed = out.flush().map_err(anyhow::Error::from);
     match result.and(flushed) {

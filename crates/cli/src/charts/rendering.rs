@@ -54,18 +54,19 @@ impl RenderingArgs {
         Ok((finder, path))
     }
 
-    /// The chart at a path, as `prepare` leaves it; with `--dependency-update` the charts that it
+    /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with `--dependency-update` the charts that it
     /// misses are fetched first.
     pub(crate) fn compile(
         &self,
         path: &Path,
         finder: &Finder,
+        with_crds: bool,
         prepare: impl Fn(&mut Chart),
     ) -> Result<CompiledChart> {
-        let compiled = match self.compile_once(path, &prepare)? {
+        let compiled = match self.compile_once(path, with_crds, &prepare)? {
             Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
                 dependency::update(path, finder)?;
-                self.compile_once(path, &prepare)?
+                self.compile_once(path, with_crds, &prepare)?
             }
             compiled => compiled,
         };
@@ -75,9 +76,10 @@ impl RenderingArgs {
     fn compile_once(
         &self,
         path: &Path,
+        with_crds: bool,
         prepare: impl Fn(&mut Chart),
     ) -> Result<Result<CompiledChart, RenderError>> {
-        let mut chart = super::load(path, self.profile())?;
+        let mut chart = super::load(path, self.profile(), with_crds)?;
         if self.skip_schema_validation {
             chart = chart.without_schemas();
         }

@@ -19,8 +19,8 @@ use role::Role;
 pub(crate) enum GenerateCommand {
     /// Print the least role for the kinds of a watches.yaml
     ///
-    /// The charts are rendered with their defaults and with each of their toggles on, and their templates
-    /// are read for kinds and lookups that no rendering shows. What cannot be known so is said in
+    /// The charts are rendered with their defaults, with the samples in config/samples or deploy, and with
+    /// each of their toggles on, and their templates are read for kinds and lookups that no rendering shows. What cannot be known so is said in
     /// comments: read them.
     #[command(after_help = EXAMPLES)]
     Rbac(RbacArgs),
@@ -91,7 +91,10 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
             role.unknown(format!("what the reconciler of {}.{} does", gvk.kind, gvk.group));
             continue;
         };
-        let found = probe::probe(chart);
+        let mut samples = definitions::samples(folder, &watch.gvk);
+        samples.insert(0, serde_json::Map::new());
+        let samples: Vec<_> = samples.into_iter().map(|spec| watch.overrides.over(spec)).collect();
+        let found = probe::probe(chart, &samples);
         role.takes_in(&watch.gvk.kind, found);
     }
     Ok(role.print())

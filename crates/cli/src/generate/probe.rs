@@ -1,4 +1,5 @@
-//! What a chart may make: rendered with its defaults and with each of its toggles on, and read.
+//! What a chart may make: rendered with its defaults, with the project's samples and with each of its
+//! toggles on, and read.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -39,8 +40,8 @@ pub(super) struct Found {
     pub unknown: Vec<String>,
 }
 
-/// Looks at a chart.
-pub(super) fn probe(chart: &CompiledChart) -> Found {
+/// Looks at a chart, with its defaults and with these values of the project's own.
+pub(super) fn probe(chart: &CompiledChart, samples: &[Map<String, Value>]) -> Found {
     let mut found = Found::default();
     read(chart.chart(), "", &mut found);
     let mut toggles = Vec::new();
@@ -49,21 +50,31 @@ pub(super) fn probe(chart: &CompiledChart) -> Found {
         found.unknown.push(format!("toggles: only {MOST_TOGGLES} of {}", toggles.len()));
         toggles.truncate(MOST_TOGGLES);
     }
-    let mut all = Map::new();
+    let begun = Instant::now();
+    let mut failed = None;
+    let mut base = None;
+    let in_time = |_: &&Map<_, _>| begun.elapsed() < PATIENCE;
+    for values in [&Map::new()].into_iter().chain(samples).take_while(in_time) {
+        match render(chart, values, &mut found) {
+            Ok(()) => _ = base.get_or_insert_with(|| values.clone()),
+            Err(error) => _ = failed.get_or_insert(error),
+        }
+    }
+    if let (None, Some(error)) = (&base, failed) {
+        let first = error.lines().next().unwrap_or_default().to_owned();
+        found.unknown.push(format!("what it makes by default, as it does not render: {first}"));
+    }
+    let base = base.unwrap_or_default();
+    let mut all = base.clone();
     for path in &toggles {
         set(&mut all, path);
     }
     let alone = toggles.iter().map(|path| {
-        let mut values = Map::new();
+        let mut values = base.clone();
         set(&mut values, path);
         values
     });
-    if let Err(error) = render(chart, &Map::new(), &mut found) {
-        let first = error.lines().next().unwrap_or_default().to_owned();
-        found.unknown.push(format!("what it makes by default, as it does not render: {first}"));
-    }
     // One that does not render alone says nothing: others may have to be set with it.
-    let begun = Instant::now();
     for (tried, values) in [all].into_iter().chain(alone).enumerate() {
         if begun.elapsed() > PATIENCE {
             let of = toggles.len();

@@ -36,7 +36,8 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
     let (finder, path) = args.rendering.locate(&place)?;
     let values = charts::values(&args.values, &finder, profile)?;
-    let chart = args.rendering.compile(&path, &finder, |_| {})?.with_post_renderers(steps);
+    let chart = args.rendering.compile(&path, &finder, args.include_crds, |_| {})?;
+    let chart = chart.with_post_renderers(steps);
     if chart.metadata().deprecated {
         eprintln!("{}", charts::deprecated(profile));
     }

@@ -1,7 +1,7 @@
 //! What is printed or written of a rendering.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
@@ -19,19 +19,40 @@ pub(super) fn print(
     out: &mut impl Write,
 ) -> Result<()> {
     let folder = args.output_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty());
-    let mut text = match folder {
-        None => manifest(args, rendered),
+    let text = match folder {
+        None if args.show_only.is_empty() => return Ok(print_all(args, rendered, out)?),
+        None => {
+            let mut text = Vec::new();
+            print_all(args, rendered, &mut text)?;
+            String::from_utf8(text)?
+        }
         Some(folder) => write_files(args, folder, name, rendered, out)?,
     };
-    if folder.is_none() {
-        for hook in hooks(args, rendered) {
-            push(&mut text, &hook.path, &hook.manifest);
-        }
-    }
-    if !args.show_only.is_empty() {
-        text = only(args, &text)?;
-    }
+    let text = if args.show_only.is_empty() { text } else { only(args, &text)? };
     Ok(out.write_all(text.as_bytes())?)
+}
+
+/// The manifest, then the hooks.
+fn print_all(args: &TemplateArgs, rendered: &Rendered, out: &mut impl Write) -> io::Result<()> {
+    match rendered.manifests.split_last() {
+        // Document by document: together they may be large.
+        Some((last, others)) if rendered.post_rendered.is_none() && !args.include_crds => {
+            for manifest in others {
+                print_document(out, &manifest.source, &manifest.content)?;
+            }
+            let mut text = String::new();
+            push(&mut text, &last.source, &last.content);
+            writeln!(out, "{}", text.trim_end())?;
+        }
+        _ => out.write_all(manifest(args, rendered).as_bytes())?,
+    }
+    hooks(args, rendered).try_for_each(|hook| print_document(out, &hook.path, &hook.manifest))
+}
+
+fn print_document(out: &mut impl Write, source: &str, content: &str) -> io::Result<()> {
+    ["---\n# Source: ", source, "\n", content, "\n"]
+        .into_iter()
+        .try_for_each(|part| out.write_all(part.as_bytes()))
 }
 
 /// What there is of a rendering that failed, for `--debug`.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail as tests do
 
 mod annotations;
+mod conversion;
 mod crowd;
 mod fleet;
 mod labels;
@@ -17,3 +18,4 @@ mod status;
 mod suites;
 mod support;
 mod takeover;
+mod watched;

@@ -282,3 +282,85 @@ async fn of_two_replicas_without_a_lease_at_most_one_works() {
     stage.apply(&stage.shop("next", &json!({ "objects": [] })));
     stage.shop_becomes("next", "ready", |shop| is(shop, "Ready", "True"));
 }
+
+/// A kind that may not be read at all is named with the rule that would do, and once.
+#[tokio::test]
+async fn a_role_without_the_own_kind_is_told_with_what_it_lacks() {
+    let stage = Stage::of("unread", MIRROR).await;
+    stage.kubectl(&["create", "serviceaccount", "manager"]);
+    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+    let mut command =
+        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+    command.env("KUBECONFIG", kubeconfig);
+    let operator = Operator::start(command, stage.folder.path());
+    let told = "no right to list and watch the operator's own kind";
+    operator.says(told);
+    let log = operator.log();
+    let line = log.lines().find(|line| line.contains(told)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(line["level"].as_str().map(str::to_lowercase).as_deref(), Some("error"));
+    assert!(line["gvk"].as_str().unwrap().contains("Shop"), "{line}");
+    assert_eq!(line["scope"], stage.namespace.name());
+    // What it says is YAML of a role, and enough.
+    let group = &stage.group;
+    let rule = format!(
+        "{{apiGroups: [\"{group}\"], resources: [shops], verbs: [get, list, watch, patch]}}"
+    );
+    assert!(line["rules"].as_str().unwrap().starts_with(&rule), "{line}");
+    let more = "{apiGroups: [\"\"], resources: [secrets, configmaps], verbs: [\"*\"]}";
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: manager-role}}\nrules: [{}, {more}]\n",
+        line["rules"].as_str().unwrap()
+    );
+    stage.write("role.yaml", &role);
+    stage.kubectl(&["apply", "-f", "role.yaml"]);
+    let account = format!("--serviceaccount={}:manager", stage.namespace.name());
+    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+    stage.apply(&stage.shop("web", &json!({ "objects": [config_map("web", &json!({}))] })));
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+    assert_eq!(operator.log().matches(told).count(), 1, "{}", operator.log());
+}
+
+/// An operator of before Leases holds a ConfigMap; whoever comes waits for it, with a right to Leases or
+/// without, and leads soon after it was let go.
+#[tokio::test]
+async fn who_holds_the_config_map_is_waited_for() {
+    const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+    for leases in [false, true] {
+        let stage = Stage::of("before-leases", MIRROR).await;
+        let mut rules = role(&stage.group);
+        if leases {
+            rules.as_array_mut().unwrap().push(json!({
+                "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"] }));
+        }
+        stage.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": "manager-role" }, "rules": rules }));
+        stage.kubectl(&["create", "serviceaccount", "manager"]);
+        let account = format!("--serviceaccount={}:manager", stage.namespace.name());
+        stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+        let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+        let held = |holder: &str| {
+            let leader = json!({ "holderIdentity": holder, "leaseDurationSeconds": 600,
+                "acquireTime": "2024-01-02T03:04:05Z", "renewTime": "2024-01-02T03:04:05Z",
+                "leaderTransitions": 1 });
+            let annotations = json!({ LEADER: leader.to_string() });
+            stage.apply(&json!({ "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": "demo", "annotations": annotations } }));
+        };
+        held("old-operator-0_1");
+        let mut command =
+            stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+        command.args(["--leader-elect", "--leader-election-id=demo"]);
+        command.args(["--leader-election-namespace", stage.namespace.name()]);
+        command.env("KUBECONFIG", kubeconfig);
+        let operator = Operator::start(command, stage.folder.path());
+        stage.apply(&stage.shop("web", &json!({ "objects": [] })));
+        operator.says("standing by");
+        let log = operator.log();
+        assert!(log.contains("old-operator-0_1") && !log.contains("\"leading\""), "{log}");
+        assert!(stage.get("lease", "demo").is_null());
+        held("");
+        stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+        assert_eq!(stage.get("lease", "demo").is_null(), !leases);
+    }
+}

@@ -168,6 +168,48 @@ async fn taking_back_is_switched_off_in_watches_yaml() {
     stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
 }
 
+/// Where a process ends between the failure and what takes it back, the next one takes it back: an upgrade
+/// to what was deployed, an install altogether.
+#[tokio::test]
+async fn a_failure_that_nobody_took_back_is_taken_back_by_the_next_process() {
+    let stage = Stage::of("between", MIRROR).await;
+    let entry = |more: &str| {
+        stage.watches(&format!(
+            "- {{group: GROUP, version: v1, kind: Shop, chart: helm-charts/demo{more}}}\n"
+        ));
+    };
+    // What it leaves is what a crash leaves: the newest revision failed, nothing began.
+    entry(", failureRollbacks: false");
+    let operator = stage.operator();
+    stage.apply(&stage.shop("web", &web("1")));
+    stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
+    stage.apply(&stage.shop("web", &broken("2")));
+    let mut never = broken("1");
+    never["objects"][0]["metadata"]["name"] = json!("never");
+    stage.apply(&stage.shop("never", &never));
+    for name in ["web", "never"] {
+        stage.shop_becomes(name, "failed", |shop| is(shop, "ReleaseFailed", "True"));
+    }
+    assert!(!stage.get("configmap", "never").is_null(), "what came before stays");
+    drop(operator);
+    entry("");
+    let _operator = stage.operator();
+    until("the upgrade is taken back", || {
+        let told = stage.helm3(&["history", "web", "--max=1", "-o", "json"]);
+        if told.contains("Rollback to") { Ok(()) } else { Err(told) }
+    });
+    let shop = stage.shop_becomes("web", "told", |shop| is(shop, "ReleaseFailed", "True"));
+    assert!(is(&shop, "Deployed", "True"));
+    assert_eq!(stage.get("configmap", "web")["data"], json!({ "a": "1" }));
+    until("the install is taken back", || {
+        let told = stage.helm3(&["list", "--all", "-q"]);
+        if told.contains("never") { Err(told) } else { Ok(()) }
+    });
+    let shop = stage.shop_becomes("never", "told", |shop| is(shop, "ReleaseFailed", "True"));
+    assert!(is(&shop, "Deployed", "False"));
+    assert!(stage.get("configmap", "never").is_null());
+}
+
 #[tokio::test]
 async fn a_release_that_helm_left_failed_or_superseded_is_brought_on() {
     let stage = Stage::of("left", MIRROR).await;

@@ -41,6 +41,9 @@ pub(crate) type Names<'t> = HashMap<&'t str, Str, RandomState>;
 /// More than a few would take more room than they save.
 const MAX_NAMES: usize = 1000;
 
+/// Instructions and nodes of an ordinary template; they are cut to what is there at the end.
+const EXPECTED: usize = 64;
+
 /// Where to come back to when a block ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
@@ -68,8 +71,8 @@ impl<'t> Builder<'t> {
     pub fn new(functions: &'t Functions, showing: bool) -> Self {
         Self {
             functions,
-            code: Vec::new(),
-            nodes: Vec::new(),
+            code: Vec::with_capacity(EXPECTED),
+            nodes: Vec::with_capacity(EXPECTED),
             shows: showing.then(Shows::default),
             scope: vec![Some("$")],
             slots: 1,

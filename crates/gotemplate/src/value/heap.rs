@@ -1,5 +1,7 @@
 //! The arena of one rendering: every map and list of it, addressed by index.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{Entries, Kind, Str, Type, Value};
 
 /// A reference to a map in a [`Heap`]. Copies refer to the same map.
@@ -20,6 +22,8 @@ pub struct MapData {
     /// Whether Go would have a nil map here: reading is fine, setting panics there (`assignment to
     /// entry in nil map`) and does nothing here.
     pub nil: bool,
+    /// Whether it is noticed if somebody looks at the entries.
+    guarded: bool,
 }
 
 /// A list: its Go type and its elements.
@@ -47,9 +51,21 @@ pub struct Heap {
     /// Places that may be used again.
     pub(super) free_maps: Vec<usize>,
     pub(super) free_lists: Vec<usize>,
+    touched: Touched,
 }
 
-static NO_MAP: MapData = MapData { ty: Type::MAP, entries: Entries::new(), nil: true };
+/// Whether somebody has looked at the entries of a guarded map.
+#[derive(Debug, Default)]
+struct Touched(AtomicBool);
+
+impl Clone for Touched {
+    fn clone(&self) -> Self {
+        Self(AtomicBool::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+static NO_MAP: MapData =
+    MapData { ty: Type::MAP, entries: Entries::new(), nil: true, guarded: false };
 static NO_LIST: ListData = ListData { ty: Type::LIST, items: Vec::new(), nil: true };
 
 /// What a map or list costs besides its entries, in bytes.
@@ -106,7 +122,7 @@ impl Heap {
     /// A new empty map of a given type, named ones included.
     pub fn new_map_of(&mut self, ty: Type) -> Map {
         self.bytes += CONTAINER_COST;
-        let data = MapData { ty, entries: Entries::new(), nil: false };
+        let data = MapData { ty, entries: Entries::new(), nil: false, guarded: false };
         if let Some(at) = self.free_maps.pop()
             && let Some(place) = self.maps.get_mut(at)
         {
@@ -174,7 +190,35 @@ impl Heap {
 
     /// The map behind a reference.
     pub fn map(&self, map: Map) -> &MapData {
+        let data = self.peek(map);
+        if data.guarded {
+            self.touch();
+        }
+        data
+    }
+
+    /// The map behind a reference, unnoticed if it is a guarded one: for its type, and for who calls
+    /// [`Heap::touch`] himself.
+    pub fn peek(&self, map: Map) -> &MapData {
         self.maps.get(map.0 as usize).unwrap_or(&NO_MAP)
+    }
+
+    /// From now on it is noticed if somebody looks at the entries of this map, in whatever way: it
+    /// holds what only stands for the real thing.
+    pub fn guard(&mut self, map: Map) {
+        if let Some(data) = self.maps.get_mut(map.0 as usize) {
+            data.guarded = true;
+        }
+    }
+
+    /// Notes that somebody has looked at what a guarded map holds.
+    pub fn touch(&self) {
+        self.touched.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has looked at what a guarded map holds.
+    pub fn is_touched(&self) -> bool {
+        self.touched.0.load(Ordering::Relaxed)
     }
 
     /// The list behind a reference.
@@ -204,7 +248,12 @@ impl Heap {
 
     /// Removes a key; everyone who holds the map sees it.
     pub fn remove(&mut self, map: Map, key: impl AsRef<[u8]>) -> Option<Value> {
-        self.maps.get_mut(map.0 as usize)?.entries.remove(key.as_ref())
+        let data = self.maps.get_mut(map.0 as usize)?;
+        let removed = data.entries.remove(key.as_ref());
+        if data.guarded {
+            self.touch();
+        }
+        removed
     }
 
     /// A new map of the same type with the same entries (nested ones are shared).
@@ -246,7 +295,7 @@ impl Heap {
             Value::String(_) => Type::String,
             Value::Bytes(_) => Type::BYTES,
             Value::List(list) => self.list(*list).ty,
-            Value::Map(map) => self.map(*map).ty,
+            Value::Map(map) => self.peek(*map).ty,
             Value::Object(object) => Type::Named(object.go_type()),
             Value::Func(_) => Type::Func,
         })

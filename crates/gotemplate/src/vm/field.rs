@@ -26,7 +26,8 @@ impl Machine<'_> {
     ) -> Result<Slot, FuncError> {
         // Maps without methods are nearly all there is.
         if let Value::Map(map) = receiver {
-            let data = self.ctx.heap.map(*map);
+            // Only plain maps are looked into here, which are not guarded.
+            let data = self.ctx.heap.peek(*map);
             let found = data.entries.get(name.as_bytes());
             if !matches!(data.ty, Type::Named(_)) {
                 let any = data.ty == Type::MAP;

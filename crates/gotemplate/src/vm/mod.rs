@@ -71,6 +71,11 @@ struct Capture {
     methods: usize,
 }
 
+/// Values at work, and variables in scope, of ordinary templates.
+const EXPECTED: usize = 16;
+/// Room for as many bytes of output is made beforehand, at most.
+const MAX_OUT_EXPECTED: usize = 4 << 10;
+
 /// What comes after an instruction.
 pub(crate) enum Flow {
     Next,
@@ -85,12 +90,12 @@ impl<'a> Machine<'a> {
         Self {
             ctx,
             set,
-            frames: Vec::new(),
+            frames: Vec::with_capacity(EXPECTED / 2),
             pc: 0,
             at: KEEP,
-            stack: Vec::new(),
-            ifaces: Vec::new(),
-            vars: Vec::new(),
+            stack: Vec::with_capacity(EXPECTED),
+            ifaces: Vec::with_capacity(EXPECTED),
+            vars: Vec::with_capacity(EXPECTED),
             iters: Vec::new(),
             methods: Vec::new(),
             out: Vec::new(),
@@ -106,6 +111,8 @@ impl<'a> Machine<'a> {
     }
 
     pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Vec<u8>, Error> {
+        // Most texts grow little or shrink.
+        self.out.reserve(template.source.text.len().min(MAX_OUT_EXPECTED));
         self.enter(template, data, None, 0, None);
         loop {
             match self.run() {

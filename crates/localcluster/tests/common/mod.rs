@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a cluster may take to vanish: far more than it does, but not what a forgotten process
-/// would outlast.
-pub const END: Duration = Duration::from_secs(20);
+/// How long a cluster may take to vanish: far more than it does, and than those who remove what a killed
+/// one left may wait for its last processes.
+pub const END: Duration = Duration::from_mins(1);
 
 /// How long an ordinary thing may take.
 pub const SOON: Duration = Duration::from_mins(1);

@@ -11,7 +11,7 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use catamaran_release::History;
 use kube::core::{DynamicObject, GroupVersionKind};
 
-use crate::manager::feeds::{Cache, Feeds, Subject};
+use crate::manager::feeds::{Cache, Feeds, Role, Subject};
 use crate::manager::queue::{Key, Queue, Urgency};
 
 /// The records that are watched.
@@ -119,6 +119,7 @@ impl Records {
             gvk: GroupVersionKind::gvk("", "v1", "Secret"),
             selector: Some(SELECTOR.to_owned()),
             content: Content::Metadata,
+            role: Role::Secondary,
         };
         // The watch tells where a record lies, whoever began it.
         let records = Self { place: None, ..self.clone() };

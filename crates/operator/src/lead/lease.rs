@@ -53,7 +53,7 @@ impl Record {
     pub async fn is_free(&mut self) -> Result<bool, kube::Error> {
         match self.lock.get(&self.seat.name).await {
             Ok(Some(lease)) => self.see(lease),
-            Ok(None) => return Ok(true),
+            Ok(None) => {}
             Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(true),
             Err(error) => return Err(error),
         }

@@ -52,45 +52,37 @@ pub(crate) struct Leadership {
 impl Leadership {
     /// Waits until nobody else leads, then opens the fence. Errors are logged and tried again.
     ///
-    /// Where the right to the Lease is missing for as long as a lease is good, a ConfigMap of its name
-    /// does, as projects of old Helm operators allow it. Where that is missing, too, nobody leads: two
-    /// replicas must not both work. Whoever takes the Lease looks first whether somebody holds the
-    /// ConfigMap: an old operator, or one of us from before the right was there.
+    /// Where the right to the Lease is missing a ConfigMap of its name does, as projects of old Helm
+    /// operators allow it. Where that is missing, too, nobody leads: two replicas must not both work.
     pub async fn acquire(client: Client, seat: Seat, fence: &Fence, metrics: Arc<Metrics>) -> Self {
         metrics.leads(&seat.name, false);
         let mut candidate = Candidate::new(&client, &seat);
         let mut told = None;
         let mut watches = true;
-        let renewed = loop {
+        let (record, renewed) = loop {
             let begun = Moment::now();
-            match candidate.take().await {
-                Ok(true) => break begun,
-                Ok(false) => {
-                    let holder = candidate.holder();
-                    if holder != told {
-                        tracing::info!(leader = holder, "standing by");
-                        told = holder;
+            let can_be_watched = match candidate.stand().await {
+                Ok(Stand::Leads(record)) => break (*record, begun),
+                Ok(Stand::By { leader, lease }) => {
+                    if leader != told {
+                        tracing::info!(leader, "standing by");
+                        told = leader;
                     }
+                    lease
                 }
-                Err(kube::Error::Api(status)) if status.is_forbidden() => {
-                    candidate.refused(begun);
-                    tokio::time::sleep(RETRY).await;
-                    continue;
-                }
+                Ok(Stand::Claims | Stand::Refused) => false,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read or write the lease; trying on");
-                    tokio::time::sleep(RETRY).await;
-                    continue;
+                    false
                 }
-            }
-            if !watches || !candidate.is_held_by_lease() {
+            };
+            if !watches || !can_be_watched {
                 tokio::time::sleep(RETRY).await;
-            } else if let Waited::Forbidden = candidate.record.until_free(RETRY).await {
+            } else if let Waited::Forbidden = candidate.lease.until_free(RETRY).await {
                 tracing::info!("no right to watch the lease: asking for it every {RETRY:?}");
                 watches = false;
             }
         };
-        let record = candidate.record;
         fence.extend(renewed + RENEW_WITHIN);
         tracing::info!(identity = record.identity(), "leading");
         metrics.leads(record.name(), true);
@@ -119,61 +111,113 @@ impl Leadership {
     }
 }
 
+/// How one attempt to lead ended.
+enum Stand {
+    /// We lead, and this is to be renewed.
+    Leads(Box<Record>),
+    /// Somebody else leads: by the Lease, which can be watched, or by the ConfigMap.
+    By { leader: Option<String>, lease: bool },
+    /// The ConfigMap is ours; whether nobody leads by the Lease is looked at once more, a little later.
+    Claims,
+    /// There is no right to either.
+    Refused,
+}
+
+impl Stand {
+    fn by(record: &Record, lease: bool) -> Self {
+        let leader = record.holder().map(str::to_owned);
+        Self::By { lease: lease && leader.is_some(), leader }
+    }
+}
+
 /// Who stands for election: by a Lease, or by a ConfigMap where the right to Leases is missing.
+///
+/// Two replicas may find different rights: one starts before a role is there, or an API server has not
+/// heard of it yet. So whoever takes one lock looks at the other one after that: of two at least one sees
+/// what the other wrote. A refused Lease shows nothing, so it counts only if it is refused again
+/// [`RETRY`] after the ConfigMap was taken.
 struct Candidate {
-    /// What is tried now.
-    record: Record,
-    other: Record,
-    is_lease: bool,
+    lease: Record,
+    map: Record,
     namespace: String,
-    /// Since when the right is missing.
-    since: Option<Moment>,
+    /// Whether the ConfigMap is ours, without being led by yet.
+    claims: bool,
+    /// How often both were refused.
+    refusals: u32,
     told: bool,
 }
 
 impl Candidate {
     fn new(client: &Client, seat: &Seat) -> Self {
         let locks = [Lock::lease, Lock::config_map].map(|of| of(client.clone(), &seat.namespace));
-        let [record, other] = locks.map(|lock| Record::new(lock, seat.clone(), LEASE));
+        let [lease, map] = locks.map(|lock| Record::new(lock, seat.clone(), LEASE));
         let namespace = seat.namespace.clone();
-        Self { record, other, is_lease: true, namespace, since: None, told: false }
+        Self { lease, map, namespace, claims: false, refusals: 0, told: false }
     }
 
-    async fn take(&mut self) -> Result<bool, kube::Error> {
-        if self.is_lease && !self.other.is_free().await? {
-            return Ok(false);
+    /// Tries once. The ConfigMap comes first: an old operator may hold it, or one of us from before the
+    /// right to the Lease was there.
+    async fn stand(&mut self) -> Result<Stand, kube::Error> {
+        if !self.map.is_free().await? {
+            self.claims = false;
+            return Ok(Stand::by(&self.map, false));
         }
-        self.record.take().await
-    }
-
-    fn holder(&self) -> Option<String> {
-        self.record.holder().or(self.other.holder()).map(str::to_owned)
-    }
-
-    /// Whether a watch tells when it is free.
-    fn is_held_by_lease(&self) -> bool {
-        self.is_lease && self.record.holder().is_some()
-    }
-
-    /// The right is missing: after a while, in which it may still come, the other lock is tried, and so
-    /// in turns.
-    fn refused(&mut self, now: Moment) {
-        if self.since.get_or_insert(now).elapsed() < LEASE {
-            return;
+        match self.lease.take().await {
+            Ok(true) if self.map.is_free().await? => {
+                self.unclaim().await?;
+                Ok(Stand::Leads(Box::new(self.lease.clone())))
+            }
+            Ok(true) => {
+                self.lease.release().await?;
+                Ok(Stand::by(&self.map, false))
+            }
+            Ok(false) => {
+                self.unclaim().await?;
+                Ok(Stand::by(&self.lease, true))
+            }
+            Err(kube::Error::Api(status)) if status.is_forbidden() => self.stand_by_map().await,
+            Err(error) => Err(error),
         }
-        let (right, namespace) = (self.record.right(), self.namespace.as_str());
-        if self.is_lease && !self.told {
+    }
+
+    /// The same without the right to the Lease.
+    async fn stand_by_map(&mut self) -> Result<Stand, kube::Error> {
+        let namespace = self.namespace.as_str();
+        if !std::mem::replace(&mut self.told, true) {
+            let right = self.lease.right();
             tracing::warn!(right, namespace, "no right to the lease: trying a ConfigMap");
-        } else if !self.told {
-            self.told = true;
-            tracing::error!(
-                right,
-                namespace,
-                "no right to a lease, nor to a ConfigMap in its place: nobody leads; grant it, or run one replica with --leader-elect=false"
-            );
         }
-        std::mem::swap(&mut self.record, &mut self.other);
-        self.is_lease = !self.is_lease;
+        let claimed = std::mem::take(&mut self.claims);
+        match self.map.take().await {
+            Ok(true) if claimed => Ok(Stand::Leads(Box::new(self.map.clone()))),
+            Ok(taken) => {
+                self.claims = taken;
+                Ok(if taken { Stand::Claims } else { Stand::by(&self.map, false) })
+            }
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                self.refusals += 1;
+                // Not at the first one: the role may come right after the manager.
+                if self.refusals == 2 {
+                    let right = self.map.right();
+                    tracing::error!(
+                        right,
+                        namespace,
+                        "no right to a lease, nor to a ConfigMap in its place: nobody leads; grant it, or run one replica with --leader-elect=false"
+                    );
+                }
+                Ok(Stand::Refused)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets the ConfigMap go if it was taken, and not led by.
+    async fn unclaim(&mut self) -> Result<(), kube::Error> {
+        if self.claims {
+            self.map.release().await?;
+            self.claims = false;
+        }
+        Ok(())
     }
 }
 

@@ -16,9 +16,15 @@ use tokio::sync::watch::{Receiver, Sender};
 use super::feeds::Feeds;
 use crate::rights::Lacking;
 
-/// A definition that changed is served a little later: the pauses after which is looked again.
-const SOON: [Duration; 3] =
-    [Duration::from_millis(50), Duration::from_millis(500), Duration::from_secs(2)];
+/// A definition that changed is served a little later, on a busy machine much later: the pauses after
+/// which is looked again.
+const SOON: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
 
 /// What is known of definitions: how often something was heard, by API group.
 #[derive(Debug, Default)]
@@ -67,14 +73,11 @@ impl Definitions {
             };
             let store: Arc<Store<()>> = Arc::default();
             let hear = |change: Change<()>| {
-                let (key, pauses) = match &change {
-                    // What the list brings was there before: one look is enough.
-                    Change::Seen { key, listed: true, .. } => (key, &SOON[..1]),
-                    Change::Seen { key, .. } | Change::Gone { key, .. } => (key, &SOON[..]),
-                };
+                // What the list brings may have come just before it, and not be served yet either.
+                let (Change::Seen { key, .. } | Change::Gone { key, .. }) = &change;
                 // The name of a definition is `<plural>.<group>`.
                 if let Some((_, group)) = key.name.split_once('.') {
-                    this.heard(group, pauses);
+                    this.heard(group);
                 }
             };
             let followed = watch::follow(client, target, store, |_| (), hear, complain());
@@ -82,15 +85,15 @@ impl Definitions {
         });
     }
 
-    fn heard(self: &Arc<Self>, group: &str, pauses: &'static [Duration]) {
+    fn heard(self: &Arc<Self>, group: &str) {
         let this = self.clone();
         let group = group.to_owned();
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody waits for a kind of this group.
         if groups.get(&group).is_some_and(|sender| sender.receiver_count() > 0) {
             tokio::spawn(async move {
-                for pause in pauses {
-                    tokio::time::sleep(*pause).await;
+                for pause in SOON {
+                    tokio::time::sleep(pause).await;
                     this.tell(&group);
                 }
             });

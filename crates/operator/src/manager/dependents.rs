@@ -9,7 +9,7 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::GroupVersionKind;
 
-use super::feeds::{Cache, Feeds, Subject};
+use super::feeds::{Cache, Feeds, Role, Subject};
 use super::queue::{Key, KindId, Queue, Urgency};
 use super::sight::{Room, Sight};
 use crate::charts::records::Records;
@@ -177,6 +177,7 @@ impl Dependents {
                 Content::Metadata if !selector.is_empty() => Content::OwnedThenMetadata,
                 content => content,
             },
+            role: Role::Secondary,
         };
         let kinds = self.kinds.clone();
         let queue = self.queue.clone();

@@ -17,9 +17,9 @@ use tracing::Instrument;
 
 use super::controller::{Controller, Failure, Next, Request};
 use super::events::{Recorder, Severity};
-use super::feeds::{Cache, MISSING};
+use super::feeds::Cache;
 use super::pulse::{Pace, Pulse};
-use super::queue::{Item, Key, Queue};
+use super::queue::{Item, Key, Queue, Urgency};
 use super::resource::Resource;
 use super::writes::Writes;
 use crate::client::advised;
@@ -32,6 +32,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// Why a resource is looked at though nothing happened.
 const PERIOD: &str = "reconcile period";
+/// The same of one whose kind the API server did not serve for a while.
+const SERVED_AGAIN: &str = "its kind is served again";
 /// The pause while a cache has not seen our own last write.
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
@@ -125,10 +127,10 @@ impl Dispatch {
             self.succeeded(&item.key);
             return;
         };
-        if kind.cache.is_missing() {
-            // Neither read nor written by anybody: nothing is asked for until its kind is there again.
-            self.queue.add_after(item.key.clone(), MISSING, &item.reasons);
-            return;
+        let (queue, key) = (self.queue.clone(), item.key.clone());
+        let again = move || queue.add(key, Urgency::Listed, SERVED_AGAIN);
+        if kind.cache.when_served(&item.key.object, again) {
+            return; // neither read nor written by anybody till then
         }
         let object = match resource.object() {
             Ok(object) => Arc::new(object),

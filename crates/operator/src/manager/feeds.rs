@@ -4,14 +4,16 @@
 //! asked for once a minute, or when a definition of its group changes ([`super::crds`]); it delays no
 //! other, and neither does one that is forbidden.
 
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::mapper::{Mapper, Mapping};
 use catamaran_cluster::watch::{self, Change, Content, ObjectKey, Store, Target, Trouble};
 use kube::Client;
-use kube::core::{DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,8 +35,24 @@ pub struct Cache<P> {
     stores: RwLock<Vec<NamespaceStore<P>>>,
     /// Whether the API server said that it does not serve the kind, or not to us.
     refused: AtomicBool,
-    /// Whether it does not serve the kind.
-    missing: AtomicBool,
+    absence: Mutex<Absence>,
+}
+
+/// Of a kind that the API server does not serve, or did not for a while.
+#[derive(Default)]
+struct Absence {
+    /// Whether it is not served, as far as it was asked.
+    lasts: bool,
+    /// When it was served again: what was read before that may be gone.
+    ended: Option<Instant>,
+    /// What is to be done once a resource has been read again.
+    waiting: HashMap<ObjectKey, Box<dyn FnOnce() + Send>>,
+}
+
+impl Debug for Absence {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Absence").field("lasts", &self.lasts).finish_non_exhaustive()
+    }
 }
 
 impl<P> Default for Cache<P> {
@@ -42,7 +60,7 @@ impl<P> Default for Cache<P> {
         Self {
             stores: RwLock::default(),
             refused: AtomicBool::new(false),
-            missing: AtomicBool::new(false),
+            absence: Mutex::default(),
         }
     }
 }
@@ -75,10 +93,16 @@ impl<P> Cache<P> {
         self.refused.load(Ordering::Relaxed) || self.is_synced()
     }
 
-    /// Whether the API server does not serve the kind (any more), as far as it was asked: what the cache
-    /// has is of before.
-    pub fn is_missing(&self) -> bool {
-        self.missing.load(Ordering::Relaxed)
+    /// False, unless the API server does not serve the kind (any more), as far as it was asked: then
+    /// what the cache has is of before, and `wake` is called once it is served again and the resource's
+    /// namespace has been read. Of one resource the last `wake` counts.
+    pub fn when_served(&self, key: &ObjectKey, wake: impl FnOnce() + Send + 'static) -> bool {
+        let mut absence = self.absence();
+        let is_stale = self.is_stale(&absence, key);
+        if is_stale {
+            absence.waiting.insert(key.clone(), Box::new(wake));
+        }
+        is_stale
     }
 
     /// Returns once [`Cache::is_settled`], or when the time is over.
@@ -114,8 +138,35 @@ impl<P> Cache<P> {
     }
 
     fn miss(&self, missing: bool) {
-        self.missing.store(missing, Ordering::Relaxed);
+        let mut absence = self.absence();
+        if absence.lasts && !missing {
+            absence.ended = Some(Instant::now());
+        }
+        absence.lasts = missing;
         self.refuse(missing);
+    }
+
+    /// Wakes what waited for a list that has been read.
+    fn listed(&self) {
+        let mut absence = self.absence();
+        let waiting = std::mem::take(&mut absence.waiting);
+        let (waiting, read): (HashMap<_, _>, HashMap<_, _>) =
+            waiting.into_iter().partition(|(key, _)| self.is_stale(&absence, key));
+        absence.waiting = waiting;
+        drop(absence);
+        for wake in read.into_values() {
+            wake();
+        }
+    }
+
+    fn is_stale(&self, absence: &Absence, key: &ObjectKey) -> bool {
+        let unread = |since| self.listed_at(key).is_none_or(|at| at < since);
+        absence.lasts || absence.ended.is_some_and(unread)
+    }
+
+    fn absence(&self) -> MutexGuard<'_, Absence> {
+        // Nothing panics while it is held.
+        self.absence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,6 +196,17 @@ pub struct Subject {
     pub selector: Option<String>,
     /// Whole objects or metadata.
     pub content: Content,
+    /// What they are to the manager.
+    pub role: Role,
+}
+
+/// What the objects of a kind are to the manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What it works for: without them it does nothing.
+    Primary,
+    /// What a resource of its owns, refers to or is recorded in.
+    Secondary,
 }
 
 impl Feeds {
@@ -187,7 +249,7 @@ impl Feeds {
             let namespaces: &[Option<String>] =
                 if mapping.namespaced { &self.namespaces } else { &[None] };
             let watches = cache.open(namespaces).into_iter().map(|(namespace, store)| {
-                let complain = complaint(&subject.gvk, namespace.as_deref());
+                let complain = complaint(&subject, &mapping.resource, namespace.as_deref());
                 let target = Target {
                     resource: mapping.resource.clone(),
                     namespace,
@@ -200,18 +262,33 @@ impl Feeds {
                     complain(trouble);
                 };
                 let (client, on_change) = (self.client.clone(), on_change.clone());
-                Box::pin(watch::follow(client, target, store, project.clone(), on_change, trouble))
+                let project = project.clone();
+                Box::pin(async move {
+                    let read = async {
+                        store.listed_since(begun).await;
+                        cache.listed();
+                        std::future::pending::<()>().await;
+                    };
+                    let (of, store) = (target, store.clone());
+                    tokio::select! {
+                        () = watch::follow(client, of, store, project, on_change, trouble) => {}
+                        () = read => {}
+                    }
+                })
             });
             // Each goes on until its path is not found: then it is not there for the others either.
             futures::future::select_all(watches).await;
+            let mut news = self.definitions.of_group(&subject.gvk.group);
+            self.definitions.follow(&self);
             cache.miss(true);
             tracing::warn!(gvk = describe(&subject.gvk), "kind is not served any more");
             if begun.elapsed() > MISSING {
                 pause = UNKNOWN;
             }
             // Discovery learns of it a little later, and must not be asked without a pause till then.
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MISSING);
+            if tokio::time::timeout(pause, news.next()).await.is_err() {
+                pause = (pause * 2).min(MISSING);
+            }
             self.mapper.forget(&subject.gvk);
         }
     }
@@ -249,9 +326,31 @@ impl Feeds {
     }
 }
 
+/// The rules of a role that would do, in YAML on one line.
+fn rules(role: Role, group: &str, plural: &str) -> String {
+    let rule = |resource: &str, verbs: &str| {
+        format!("{{apiGroups: [\"{group}\"], resources: [{plural}{resource}], verbs: [{verbs}]}}")
+    };
+    match role {
+        Role::Primary => [
+            rule("", "get, list, watch, patch"),
+            rule("/status", "patch"),
+            rule("/finalizers", "update"),
+        ]
+        .join(", "),
+        Role::Secondary => rule("", "list, watch"),
+    }
+}
+
 /// Says once what is wrong with a watch, and what it takes, until the trouble is another.
-fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Trouble) + use<> {
-    let (gvk, scope) = (describe(gvk), namespace.unwrap_or("all namespaces").to_owned());
+fn complaint(
+    subject: &Subject,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+) -> impl Fn(&Trouble) + use<> {
+    let (gvk, role) = (describe(&subject.gvk), subject.role);
+    let scope = namespace.unwrap_or("all namespaces").to_owned();
+    let rules = rules(role, &resource.group, &resource.plural);
     let told = std::sync::Mutex::new(None);
     move |trouble| {
         let known = told.lock().map(|mut told| told.replace(trouble.code)).unwrap_or_default();
@@ -260,9 +359,16 @@ fn complaint(gvk: &GroupVersionKind, namespace: Option<&str>) -> impl Fn(&Troubl
             code if known == Some(code) => {
                 tracing::debug!(gvk, scope, message = trouble.message, "watch fails still");
             }
+            Some(403) if role == Role::Primary => tracing::error!(
+                gvk,
+                scope,
+                rules,
+                "no right to list and watch the operator's own kind: nothing is done for its resources; its role lacks these rules"
+            ),
             Some(403) => tracing::warn!(
                 gvk,
                 scope,
+                rules,
                 "no right to list and watch this kind: its changes go unnoticed"
             ),
             _ => {

@@ -16,7 +16,7 @@ use super::crds::Definitions;
 use super::dependents::{Dependents, KindIndex};
 use super::dispatch::{Dispatch, Kind};
 use super::events::Recorder;
-use super::feeds::{Feeds, Subject};
+use super::feeds::{Feeds, Role, Subject};
 use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
 use super::resource::Resource;
@@ -294,7 +294,12 @@ fn names(watches: &[Watch]) -> Vec<String> {
 }
 
 fn primary(watch: &Watch) -> Subject {
-    Subject { gvk: watch.gvk.clone(), selector: watch.selector.clone(), content: Content::Full }
+    Subject {
+        gvk: watch.gvk.clone(),
+        selector: watch.selector.clone(),
+        content: Content::Full,
+        role: Role::Primary,
+    }
 }
 
 /// Puts a resource into the queue when something changed that a reconcile looks at.

@@ -21,7 +21,7 @@ use super::index::{ByLabel, Holders, fits};
 use super::watches::{Kind, Map, When};
 use crate::manager::Hub;
 use crate::manager::dependents::{Dependent, KindIndex, is_shared};
-use crate::manager::feeds::{Cache, Subject};
+use crate::manager::feeds::{Cache, Role, Subject};
 use crate::manager::queue::{Key, KindId, Queue, Urgency};
 
 /// How long an answer is believed that the watch says nothing of.
@@ -134,6 +134,7 @@ impl<C: Kind> Objects<C> {
             gvk: gvk::<C>(),
             selector: Some(selector).filter(|selector| !selector.is_empty()),
             content: Content::Full,
+            role: Role::Secondary,
         };
         let (projecting, told) = (objects.clone(), objects.clone());
         let cache = feeds.follow(

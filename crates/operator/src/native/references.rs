@@ -20,7 +20,7 @@ use super::context::Cx;
 use super::watches::Kind;
 use super::{Error, Managed, gvk};
 use crate::manager::Hub;
-use crate::manager::feeds::{Cache, Feeds, Subject};
+use crate::manager::feeds::{Cache, Feeds, Role, Subject};
 use crate::manager::queue::{Key, Queue, Urgency};
 
 /// How long an object that was read is believed to be there although the watch does not tell of it.
@@ -299,7 +299,12 @@ impl References {
             None => self.feeds.clone(),
             some => Feeds { namespaces: [some.cloned()].into(), ..self.feeds.clone() },
         };
-        let subject = Subject { gvk: gvk.clone(), selector: None, content: Content::Metadata };
+        let subject = Subject {
+            gvk: gvk.clone(),
+            selector: None,
+            content: Content::Metadata,
+            role: Role::Secondary,
+        };
         let (queue, held, gvk) = (self.queue.clone(), self.held.clone(), gvk.clone());
         feeds.follow(
             subject,

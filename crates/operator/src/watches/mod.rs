@@ -7,7 +7,7 @@
 mod overrides;
 mod raw;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -358,7 +358,9 @@ impl Loader<'_> {
         if name.is_empty() {
             return Err("chart must not be empty".to_owned());
         }
-        let beside = self.path.parent().map(|folder| folder.join(name));
+        // The projects of before 1.0 name their charts by where they are in the image.
+        let named = name.strip_prefix("/opt/helm/").unwrap_or(name);
+        let beside = self.path.parent().map(|folder| folder.join(named));
         let path = match beside {
             Some(beside) if !Path::new(name).exists() && beside.exists() => beside,
             _ => PathBuf::from(name),
@@ -377,6 +379,12 @@ pub(crate) fn compile(path: &Path) -> Result<CompiledChart, String> {
     if !missing.is_empty() {
         let chart = path.display();
         tracing::warn!(%chart, missing, "dependencies of Chart.yaml are not in charts/: going on without them, as helm-operator does; `helm dependency build` fetches them");
+    }
+    let mut elsewhere = BTreeSet::new();
+    let chart = chart.without_schemas_elsewhere(&mut elsewhere);
+    for document in elsewhere {
+        let chart = path.display();
+        tracing::warn!(%chart, document, "values.schema.json refers to a document on another server, which is not fetched: what it says is not checked");
     }
     let chart = chart
         .compile_incomplete()

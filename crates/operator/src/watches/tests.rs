@@ -38,6 +38,12 @@ fn both_hulls_in_one_file() {
 }
 
 #[test]
+fn a_chart_named_by_its_place_in_the_image_is_found_in_the_project() {
+    let text = "- {group: a.io, version: v1, kind: A, chart: /opt/helm/chart}\n";
+    assert_eq!(problems(text), ["a.io/v1, Kind=A Chart(demo)"]);
+}
+
+#[test]
 fn an_empty_file_watches_nothing() {
     assert_eq!(problems(""), [""; 0]);
     assert_eq!(

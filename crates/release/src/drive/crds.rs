@@ -15,6 +15,13 @@ use crate::plan::crds::{Definition, definitions, dropped, kinds};
 use crate::plan::hooks::Why;
 use crate::plan::{resolve, target};
 
+/// What became of a definition.
+enum Defined {
+    InEffect,
+    /// It is there since just now, and is to be waited for.
+    Created(Box<Waiting>),
+}
+
 impl Driver {
     /// Sees to it that the kinds of a chart's `crds/` are served. To be called before the chart is
     /// rendered, as what the cluster serves is one of its inputs; [`Driver::apply`] does it, too.
@@ -63,19 +70,26 @@ impl Driver {
         if self.ways.crds == Definitions::Skip {
             return Ok(objects);
         }
+        // All are created before one is waited for: each takes the API server about a second.
+        let mut waiting = None;
         for definition in definitions(chart)? {
-            if self.ways.crds == Definitions::CreateReplace {
-                self.bring_definition(&definition).await?;
+            let defined = if self.ways.crds == Definitions::CreateReplace {
+                self.bring_definition(&definition).await?
             } else if !self.is_served(&definition).await? {
-                self.define(&definition).await?;
+                self.define(&definition).await?
+            } else {
+                Defined::InEffect
+            };
+            if let Defined::Created(wait) = defined {
+                waiting.get_or_insert(wait);
             }
             objects.push(definition.object);
         }
-        Ok(objects)
+        waiting.map_or(Ok(objects), |wait| Err(Error::Waiting(wait)))
     }
 
     /// Creates a definition, or brings the one that is there to what the chart has.
-    async fn bring_definition(&self, definition: &Definition) -> Result<(), Error> {
+    async fn bring_definition(&self, definition: &Definition) -> Result<Defined, Error> {
         let target = self.target_of_definition(definition).await?;
         let failed = |source| Error::Definition { source_file: definition.source.clone(), source };
         let Some(live) = self.applier.get(&target).await.map_err(failed)? else {
@@ -91,7 +105,7 @@ impl Driver {
                 applied
             }
         };
-        self.in_effect(&live, definition, &definition.kinds).await
+        self.in_effect(&live, definition, &definition.kinds).await.map(|()| Defined::InEffect)
     }
 
     async fn is_served(&self, definition: &Definition) -> Result<bool, Error> {
@@ -104,26 +118,31 @@ impl Driver {
             .map_err(|source| Error::Mapping { object: definition.id().to_string(), source })
     }
 
-    async fn define(&self, definition: &Definition) -> Result<(), Error> {
+    async fn define(&self, definition: &Definition) -> Result<Defined, Error> {
         let target = self.target_of_definition(definition).await?;
         let failed = |source| Error::Definition { source_file: definition.source.clone(), source };
-        let live = match self.applier.claim(&target, &definition.object.object).await {
+        let (live, is_new) = match self.applier.claim(&target, &definition.object.object).await {
             Ok(live) => {
                 tracing::info!(definition = target.name, "created a CRD of the chart");
-                live
+                (live, true)
             }
             Err(error) if error.kind == FailureKind::AlreadyExists => {
                 let live = self.applier.get(&target).await.map_err(failed)?;
-                live.ok_or_else(|| {
+                let live = live.ok_or_else(|| {
                     let mut gone = error.clone();
                     gone.kind = FailureKind::Conflict;
                     failed(gone)
-                })?
+                })?;
+                (live, false)
             }
             Err(error) => return Err(failed(error)),
         };
         let kinds = kinds(&live);
-        self.in_effect(&live, definition, kinds.get(..1).unwrap_or_default()).await
+        match self.in_effect(&live, definition, kinds.get(..1).unwrap_or_default()).await {
+            Ok(()) => Ok(Defined::InEffect),
+            Err(Error::Waiting(waiting)) if is_new => Ok(Defined::Created(waiting)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Ends well if a definition is in effect, and these of its kinds are served.

@@ -22,8 +22,8 @@ mod ways;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
@@ -75,6 +75,8 @@ pub struct Driver {
     logs_forbidden: Arc<AtomicBool>,
     /// Whether owners' deletion may not be blocked, as admission says.
     unblocked: Arc<AtomicBool>,
+    /// What may not be read, as far as it was said.
+    unread: Arc<Mutex<HashSet<String>>>,
     ways: Ways,
     clock: Clock,
 }
@@ -103,6 +105,7 @@ impl Driver {
             output: None,
             logs_forbidden: Arc::default(),
             unblocked: Arc::default(),
+            unread: Arc::default(),
             ways: Ways::default(),
             clock: Clock::default(),
         }

@@ -1,6 +1,7 @@
 //! Taking objects away: what an upgrade leaves behind, and everything at the end.
 
 use std::collections::HashSet;
+use std::sync::PoisonError;
 
 use super::{Cascade, Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
@@ -15,6 +16,7 @@ use crate::plan::{
 };
 use crate::record::Status;
 use catamaran_cluster::apply::{ApplyError, Deletion, FailureKind, Target, metadata, metadata_str};
+use kube::api::ApiResource;
 
 impl Driver {
     /// Deletes those objects that are still ours, each after a fresh read and by its uid. `alive`
@@ -90,6 +92,18 @@ impl Driver {
         Ok(true)
     }
 
+    /// Says once for each kind and namespace that a right is missing.
+    fn tell_unread(&self, target: &Target, object: &ObjectId) {
+        let ApiResource { group, plural, .. } = &target.resource;
+        let right = format!("get {plural}.{group}");
+        let right = right.trim_end_matches('.');
+        let namespace = target.namespace.as_deref();
+        let mut told = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(format!("{right} {namespace:?}")) {
+            tracing::warn!(right, namespace, %object, "no right to see whether a failed revision made objects of this kind");
+        }
+    }
+
     async fn remove_one(
         &self,
         removal: &Removal,
@@ -109,7 +123,7 @@ impl Driver {
             // What may not be read could hardly be made: a revision that failed for want of rights
             // must not be stuck for want of them.
             Err(refused) if removal.doubtful && refused.kind == FailureKind::Forbidden => {
-                tracing::warn!(object = %removal.id, error = %refused, "no right to see whether a failed revision made this object");
+                self.tell_unread(&target, &removal.id);
                 return Ok(Removed::Kept(WhyKept::Forbidden));
             }
             Err(error) => return Err(error.into()),

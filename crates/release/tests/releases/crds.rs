@@ -65,6 +65,31 @@ async fn a_definition_is_created_where_there_is_none_and_never_touched_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_definitions_are_created_before_one_is_waited_for() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("crds-many").await.expect("a namespace");
+    let driver = driver(&cluster.client());
+    let group = |index: u32| format!("{index}.{}.test", &*namespace);
+    let mut wish = wish(&namespace, "rel", &group(0), "one");
+    for index in 1..4 {
+        let data = definition(&group(index), "one").to_string().into_bytes().into();
+        wish.chart.files.push(File { name: format!("crds/{index}.yaml"), data });
+    }
+    let error = driver.crds(&wish.chart).await.expect_err("they take a while");
+    assert!(matches!(error, Error::Waiting(_)), "{error}");
+    let api = definitions(&cluster);
+    for index in 0..4 {
+        api.get(&format!("things.{}", group(index))).await.expect("created");
+    }
+    wish.settle(&driver).await.expect("installed");
+    wish.leave(&driver).await.expect("uninstalled");
+    for index in 0..4 {
+        let name = format!("things.{}", group(index));
+        api.delete(&name, &DeleteParams::default()).await.expect("deleted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_missing_right_is_told_before_anything_is_written() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("crds-denied").await.expect("a namespace");

@@ -27,6 +27,8 @@ pub enum Outlined<'a> {
 
 /// How deep entries are told: top, and two levels of mappings below.
 const TOLD: usize = 3;
+/// No document of Kubernetes' own kinds is much deeper.
+const EXPECTED_LEVELS: usize = 16;
 /// Deeper ones are left to the parser.
 const MAX_LEVELS: usize = 100;
 /// Longer keys are left to the parser, which refuses them.
@@ -51,7 +53,7 @@ pub fn outline<'a>(text: &'a str, tell: impl FnMut(&[&'a str], Outlined<'a>)) ->
     // All are looked at, many at once.
     let plain = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\n');
     let simple = text.bytes().fold(true, |all, byte| all & plain(byte));
-    let (levels, path) = (Vec::new(), Vec::new());
+    let (levels, path) = (Vec::with_capacity(EXPECTED_LEVELS), Vec::with_capacity(TOLD + 1));
     Outline { lines, simple, levels, started: false, open: false, path, tell }.run()
 }
 
@@ -417,6 +419,11 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
         }
     }
     let text = text.get(..end)?.trim_end_matches(' ');
+    // Ports, counts and users are the most of what is no text.
+    if matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
+    {
+        return Some(Outlined::Other);
+    }
     match resolve(text, Dialect::V2, false) {
         Resolved::Text => Some(Outlined::Text(text)),
         Resolved::Float(number) if !number.is_finite() => None,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use boon::{CompileError, Compiler, Draft, SchemaIndex, Schemas, UrlLoader};
 use serde_json::Value;
@@ -169,8 +169,8 @@ fn named(schema: &Value, chart: &Chart) -> Result<HashMap<String, Value>, Refusa
     let mut files = HashMap::new();
     for url in urls {
         let Some(text) = file_of(chart, url) else { continue };
-        bounds::check_text(text)?;
-        let Ok(file) = serde_json::from_slice::<Value>(text) else { continue };
+        bounds::check_text(&text)?;
+        let Ok(file) = serde_json::from_slice::<Value>(&text) else { continue };
         bounds::check(&file, &Value::Null)?;
         files.insert(url.to_owned(), file);
     }
@@ -197,9 +197,9 @@ fn references<'s>(schema: &'s Value, urls: &mut Vec<&'s str>) {
 }
 
 /// The chart's file that a URL names, if it leads through a folder called like the chart.
-fn file_of<'c>(chart: &'c Chart, url: &str) -> Option<&'c [u8]> {
+fn file_of(chart: &Chart, url: &str) -> Option<Arc<[u8]>> {
     let path = url.strip_prefix("file://")?;
     let folder = format!("/{}/", chart.name());
     let (_, name) = path.rsplit_once(&folder)?;
-    chart.files.iter().find(|file| file.name == name).map(|file| &*file.data)
+    crate::load::bytes_of(chart, chart.files.iter().position(|file| file.name == name)?)
 }

@@ -4,6 +4,7 @@
 //! differ, Helm's are printed.
 
 mod bounds;
+mod foreign;
 mod kept;
 mod tell;
 mod words;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use super::plain;
 use super::tree::Node;
 use crate::{Position, Profile, RenderError};
+pub(crate) use foreign::accepted as accepted_elsewhere;
 use kept::Compiled;
 pub(crate) use kept::KeptSchemas;
 use tell::Teller;
