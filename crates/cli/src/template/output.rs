@@ -134,9 +134,10 @@ fn write_files(
         written.push(path);
         Ok(())
     };
-    let hint = match args.rendering.global.is_debug() {
-        true => "",
-        false => "\n\nUse --debug flag to render out invalid YAML",
+    let hint = if args.rendering.global.is_debug() {
+        ""
+    } else {
+        "\n\nUse --debug flag to render out invalid YAML"
     };
     let with_hint = |error: anyhow::Error| anyhow!("{error}{hint}");
     for crd in rendered.crds.iter().filter(|_| args.include_crds) {

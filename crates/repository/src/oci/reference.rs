@@ -152,12 +152,11 @@ fn why_no_digest(text: &str) -> &'static str {
         _ => return "unsupported digest algorithm",
     };
     let is_hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    match digits.len() == length {
-        false => "invalid checksum digest length",
-        true if !is_hex => "invalid checksum digest format",
-        // A sound one, which Helm would take.
-        true => "unsupported digest algorithm",
+    if digits.len() != length {
+        return "invalid checksum digest length";
     }
+    // A sound one of another algorithm Helm would take.
+    if is_hex { "unsupported digest algorithm" } else { "invalid checksum digest format" }
 }
 
 #[cfg(test)]
