@@ -78,11 +78,8 @@ fn special_float(text: &str) -> Option<f64> {
 }
 
 fn number(text: &str, dialect: Dialect) -> Resolved {
-    let plain = if text.contains('_') {
-        Cow::Owned(text.replace('_', ""))
-    } else {
-        Cow::Borrowed(text)
-    };
+    let plain =
+        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     let (negative, digits) = match plain.as_bytes().first() {
         Some(b'-') => (true, plain.get(1..).unwrap_or_default()),
         Some(b'+') => (false, plain.get(1..).unwrap_or_default()),
