@@ -65,9 +65,11 @@ fn leave_crds(found: &mut [Found]) {
         }
         name.starts_with("crds/")
     };
-    let mut crds: Vec<_> = found.iter_mut().filter(is_crd).collect();
+    let crds: Vec<_> = found.iter_mut().filter(is_crd).collect();
     if crds.iter().map(|file| file.size).sum::<u64>() >= WORTH_LEAVING {
-        crds.iter_mut().for_each(|file| file.left = true);
+        for file in crds {
+            file.left = true;
+        }
     }
 }
 
