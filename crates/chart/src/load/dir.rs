@@ -67,7 +67,9 @@ fn leave_crds(found: &mut [Found]) {
     };
     let mut crds: Vec<_> = found.iter_mut().filter(is_crd).collect();
     if crds.iter().map(|file| file.size).sum::<u64>() >= WORTH_LEAVING {
-        crds.iter_mut().for_each(|file| file.left = true);
+        for file in &mut crds {
+            file.left = true;
+        }
     }
 }
 

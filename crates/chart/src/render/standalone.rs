@@ -32,7 +32,9 @@ pub fn standalone_with_environment(
     seed: RandomSeed,
 ) -> Result<String, Error> {
     let mut functions = catamaran_sprig::registry();
-    OF_HELM.iter().for_each(|name| functions.remove(name));
+    for name in OF_HELM {
+        functions.remove(name);
+    }
     functions.extend([
         Func::new("env", &[Type::String], |_, args| Ok(of_environment(args, variable))),
         Func::new("expandenv", &[Type::String], |_, args| Ok(of_environment(args, expanded))),
