@@ -39,11 +39,12 @@ impl ApiVersions {
     }
 }
 
+static OFFLINE_318: OnceLock<ApiVersions> = OnceLock::new();
+static OFFLINE_43: OnceLock<ApiVersions> = OnceLock::new();
+
 impl ApiVersions {
     /// What helm assumes without a cluster.
     fn offline(profile: Profile) -> Self {
-        static OLD: OnceLock<ApiVersions> = OnceLock::new();
-        static NEW: OnceLock<ApiVersions> = OnceLock::new();
         let make = |profile| {
             let has =
                 |(_, only): &&(&str, Option<Profile>)| only.is_none_or(|only| only == profile);
@@ -54,8 +55,8 @@ impl ApiVersions {
                 .collect()
         };
         match profile {
-            Profile::Helm318 => OLD.get_or_init(|| make(profile)).clone(),
-            Profile::Helm43 => NEW.get_or_init(|| make(profile)).clone(),
+            Profile::Helm318 => OFFLINE_318.get_or_init(|| make(profile)).clone(),
+            Profile::Helm43 => OFFLINE_43.get_or_init(|| make(profile)).clone(),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Flags that take several texts at once, `-f a.yaml,b.yaml`: one record of comma-separated values,
 //! as Go's readers of flags and of such records have it.
 
-use std::convert::Infallible;
+use std::path::PathBuf;
 use std::str::FromStr;
+
+use clap::builder::{StringValueParser, TypedValueParser};
 
 /// What one such flag was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,8 +89,8 @@ fn column(line: &str, rest: &str) -> usize {
 }
 
 /// A flag's text that is a path, which may be empty.
-pub(crate) fn path(text: &str) -> Result<std::path::PathBuf, Infallible> {
-    Ok(text.into())
+pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    StringValueParser::new().map(PathBuf::from)
 }
 
 #[cfg(test)]

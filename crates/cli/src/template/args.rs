@@ -73,7 +73,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     pub skip_tests: bool,
     /// Write files into this folder instead of printing
-    #[arg(long, value_name = "FOLDER", help_heading = "Output", value_parser = path)]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output", value_parser = path())]
     pub output_dir: Option<PathBuf>,
     /// With --output-dir: inside it, into a folder with the release's name
     #[arg(long, help_heading = "Output")]

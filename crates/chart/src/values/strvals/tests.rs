@@ -200,8 +200,7 @@ fn depth_has_limits() {
 #[test]
 fn a_line_fills_lists_up_to_a_limit() {
     let line = |lists: usize| -> String {
-        let parts: Vec<_> = (0..lists).map(|list| format!("a{list}[65000]=x,")).collect();
-        parts.concat()
+        (0..lists).map(|list| format!("a{list}[65000]=x")).collect::<Vec<_>>().join(",")
     };
     assert!(run(parse_into, json!({}), &line(15)).is_ok());
     assert_eq!(
