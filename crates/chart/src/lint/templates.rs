@@ -1,5 +1,6 @@
 //! The templates: rendered, and what comes of them looked at.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -148,10 +149,11 @@ impl Look<'_> {
     /// False if the text is no YAML.
     fn at_text(&mut self, file: &str, text: &str) -> bool {
         self.report.check(Severity::Warning, file, top_indent(text));
+        let whole = Whole::new(text);
         for head in Decoder::new(text.as_bytes(), self.options.profile) {
             match head {
                 Ok(None) => {}
-                Ok(Some(head)) => self.at_object(file, &head, text),
+                Ok(Some(head)) => self.at_object(file, &head, &whole),
                 Err(fault) => {
                     let fault = format!("unable to parse YAML: {fault}");
                     return self.report.check(Severity::Error, file, Err(fault));
@@ -161,14 +163,14 @@ impl Look<'_> {
         true
     }
 
-    fn at_object(&mut self, file: &str, head: &Head, text: &str) {
+    fn at_object(&mut self, file: &str, head: &Head, whole: &Whole<'_>) {
         let Options { profile, .. } = *self.options;
         self.report.check(Severity::Warning, file, names::check(&head.kind, &head.name));
         let deprecated =
             deprecations::check(&head.api_version, &head.kind, self.kube_version, profile);
         self.report.check(Severity::Warning, file, deprecated);
-        self.report.check(Severity::Error, file, selector(head, text));
-        self.report.check(Severity::Error, file, list_annotations(head, text, profile));
+        self.report.check(Severity::Error, file, whole.selector(head));
+        self.report.check(Severity::Error, file, whole.list_annotations(head, profile));
     }
 }
 
@@ -205,22 +207,40 @@ fn top_indent(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks at the whole file, as Helm does.
-fn selector(head: &Head, text: &str) -> Result<(), String> {
-    let Head { kind, name, .. } = head;
-    let wanted = matches!(kind.as_str(), "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet");
-    if !wanted || text.contains("matchLabels") || text.contains("matchExpressions") {
-        return Ok(());
+/// The text of a file, at all of which Helm looks for each of its documents; here once.
+struct Whole<'t> {
+    text: &'t str,
+    selects: bool,
+    lists: OnceCell<Result<(), String>>,
+}
+
+impl<'t> Whole<'t> {
+    fn new(text: &'t str) -> Self {
+        let selects = text.contains("matchLabels") || text.contains("matchExpressions");
+        Self { text, selects, lists: OnceCell::new() }
     }
-    let name = catamaran_gotemplate::fmt::quote(&name.as_str().into());
-    Err(format!("a {kind} must contain matchLabels or matchExpressions, and {name} does not"))
+
+    fn selector(&self, head: &Head) -> Result<(), String> {
+        let Head { kind, name, .. } = head;
+        let wanted =
+            matches!(kind.as_str(), "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet");
+        if !wanted || self.selects {
+            return Ok(());
+        }
+        let name = catamaran_gotemplate::fmt::quote(&name.as_str().into());
+        Err(format!("a {kind} must contain matchLabels or matchExpressions, and {name} does not"))
+    }
+
+    fn list_annotations(&self, head: &Head, profile: Profile) -> Result<(), String> {
+        if head.kind != "List" {
+            return Ok(());
+        }
+        self.lists.get_or_init(|| list_annotations(self.text, profile)).clone()
+    }
 }
 
 /// A policy inside of a List does nothing. Looks at the first document of the file, as Helm does.
-fn list_annotations(head: &Head, text: &str, profile: Profile) -> Result<(), String> {
-    if head.kind != "List" {
-        return Ok(());
-    }
+fn list_annotations(text: &str, profile: Profile) -> Result<(), String> {
     let fault = |text: String| format!("unable to parse YAML: {text}");
     let value = gojson::parse(text.as_bytes(), catamaran_yaml::Numbers::Exact).map_err(fault)?;
     let object = gojson::object(value, LIST_TYPE).map_err(fault)?;

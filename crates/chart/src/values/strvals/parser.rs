@@ -1,5 +1,6 @@
 //! The parser of a line.
 
+use std::borrow::Cow;
 use std::str::Chars;
 
 use serde_json::{Map, Value};
@@ -300,7 +301,8 @@ impl<'a> Parser<'a> {
             return Ok(Value::Null);
         }
         let text = self.rest.as_str();
-        let mut found = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let readable = without_lone_surrogates(text);
+        let mut found = serde_json::Deserializer::from_str(&readable).into_iter::<Value>();
         let Some(Ok(value)) = found.next() else { return Err(StrvalsError::Json.into()) };
         self.rest = text.get(found.byte_offset()..).unwrap_or_default().chars();
         self.nothing_before_comma();
@@ -322,6 +324,35 @@ impl<'a> Parser<'a> {
             }
         }
     }
+}
+
+/// JSON with `\ufffd` for each escaped half of a surrogate pair that has no other half, as Go reads it. No
+/// byte is more or fewer.
+fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
+    let mut mended = Cow::Borrowed(text);
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        at += match (surrogate(text, at), surrogate(text, at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..)) => 12,
+            (Some(_), _) => {
+                mended.to_mut().replace_range(at..at + 6, "\\ufffd");
+                6
+            }
+            (None, _) => {
+                let escaped = text.get(at + 1..).and_then(|rest| rest.chars().next());
+                1 + escaped.map_or(0, char::len_utf8)
+            }
+        };
+    }
+    mended
+}
+
+/// The half of a surrogate pair for which an escape stands.
+fn surrogate(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+    let code = u16::from_str_radix(digits, 16).ok()?;
+    (0xd800..0xe000).contains(&code).then_some(code)
 }
 
 const MAP: &str = "map[string]interface {}";

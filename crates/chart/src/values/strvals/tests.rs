@@ -108,6 +108,11 @@ fn other_kinds_of_lines() {
         &[
             (r#"a=1,b="x,y",c={"d":[1,2]}"#, json!({"a": 1.0, "b": "x,y", "c": {"d": [1.0, 2.0]}})),
             ("a=,b= ,c=null", json!({"a": null, "b": null, "c": null})),
+            // Half of a surrogate pair is no character, a pair is one, and what is escaped is none.
+            (
+                r#"a="\ud800é\udc00",b="\ud83d\ude00\\ud800",c="\ud83d\ud83d\ude00""#,
+                json!({"a": "\u{fffd}é\u{fffd}", "b": "😀\\ud800", "c": "\u{fffd}😀"}),
+            ),
             ("a[0]=true , b=false", json!({"a": [true], " b": false})),
             (r#"a.b= {"c": 1} , d = 2"#, json!({"a": {"b": {"c": 1.0}}, " d ": 2.0})),
         ],

@@ -52,6 +52,9 @@ struct Bound {
 /// What kubectl says of a template or a path that leads nowhere.
 type Fault = String;
 
+/// How many values one `..` may find, each counted with all that is in it: some 30 MiB of them.
+const MAX_FOUND: usize = 500_000;
+
 /// How deep ranges and paths may nest.
 const MAX_DEPTH: usize = 100;
 
@@ -139,7 +142,7 @@ fn walk(mut found: Vec<Value>, steps: &[Step], depth: usize) -> Result<Vec<Value
         found = match step {
             Step::Field(name) => field(&found, name)?,
             Step::Wildcard => found.iter().flat_map(children).collect(),
-            Step::Recursive => found.iter().flat_map(descend).collect(),
+            Step::Recursive => descend(&found)?,
             Step::Slice(bounds) => slice(&found, bounds)?,
             Step::Union(paths) => {
                 let all = paths.iter().map(|path| walk(found.clone(), path, depth + 1));
@@ -174,15 +177,31 @@ fn children(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The value and everything in it that has something in it.
-fn descend(value: &Value) -> Vec<Value> {
+/// The values and everything in them that has something in it.
+fn descend(found: &[Value]) -> Result<Vec<Value>, Fault> {
+    let (mut all, mut left) = (Vec::new(), MAX_FOUND);
+    found.iter().try_for_each(|value| descend_into(value, &mut all, &mut left))?;
+    Ok(all)
+}
+
+fn descend_into(value: &Value, all: &mut Vec<Value>, left: &mut usize) -> Result<(), Fault> {
+    *left = left.checked_sub(size(value)).ok_or_else(|| "too much is found".to_owned())?;
     let inner = children(value);
     if inner.is_empty() {
-        return Vec::new();
+        return Ok(());
     }
-    let mut all = vec![value.clone()];
-    all.extend(inner.iter().flat_map(descend));
-    all
+    all.push(value.clone());
+    inner.iter().try_for_each(|value| descend_into(value, all, left))
+}
+
+/// How many values there are in this one, itself among them.
+fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(map) => map.values().map(size).sum(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
 }
 
 fn slice(found: &[Value], bounds: &[Bound; 3]) -> Result<Vec<Value>, Fault> {
@@ -382,6 +401,13 @@ mod tests {
         ] {
             assert_eq!(found(template), wanted, "{template}");
         }
+    }
+
+    #[test]
+    fn descents_into_descents_end() {
+        let deep = (0..300).fold(json!("x"), |inner, _| json!({ "a": inner }));
+        assert_eq!(Template::parse("{..a..a..a..a}").unwrap().print(&deep), "");
+        assert_ne!(Template::parse("{..a}").unwrap().print(&deep), "");
     }
 
     #[test]
