@@ -4,17 +4,21 @@ use crate::case::{Case, End, file, folder};
 use serde_json::json;
 
 pub fn cases() -> Vec<Case> {
-    let schema = |name: &str, text: String, end: End| {
-        let values = file(
-            "values.yaml",
-            format!("a: 1\nlist: [{}]\ntext: {}\n", "1,".repeat(2000), "a".repeat(100_000)),
-        );
-        folder(
-            name,
-            vec![values, file("templates/a.yaml", "a: 1"), file("values.schema.json", text)],
-            end,
-        )
+    let chart = |name: &str, values: String, schema: String, end: End| {
+        let files = [
+            ("values.yaml", values),
+            ("templates/a.yaml", "a: 1".into()),
+            ("values.schema.json", schema),
+        ];
+        folder(name, files.map(|(path, text)| file(path, text)).into(), end)
     };
+    let schema = |name: &str, text: String, end: End| {
+        let (list, long) = ("1,".repeat(2000), "a".repeat(100_000));
+        chart(name, format!("a: 1\nlist: [{list}]\ntext: {long}\n"), text, end)
+    };
+    let keys = (0..20_000).map(|n| format!("  k{n}: 1\n")).collect::<Vec<_>>().concat();
+    let parts: Vec<_> = (0..2000).map(|n| json!({"properties": {format!("k{n}"): true}})).collect();
+    let unevaluated = json!({"allOf": parts, "unevaluatedProperties": false});
     let mut doubled = json!({"$ref": "#/$defs/0", "$defs": {"30": {"type": "object"}}});
     let mut chain = json!({"$ref": "#/$defs/0", "$defs": {"9000": {}}});
     for level in 0..9000 {
@@ -41,7 +45,7 @@ pub fn cases() -> Vec<Case> {
         schema("a regular expression without end", r#"{"properties": {"text": {"pattern": "^((a{1,300}){1,300}){1,300}$"}}}"#.into(), End::Limit("regular expressions", "c/values.schema.json")),
         schema("a catastrophic regular expression", r#"{"properties": {"text": {"pattern": "^(a+)+b$"}}}"#.into(), End::Error("at '/text'")),
         schema("very many regular expressions", json!({"patternProperties": (0..3000).map(|n| (format!("(a|b|{n}){{1,200}}"), json!({}))).collect::<serde_json::Map<_, _>>()}).to_string(), End::Limit("regular expressions", "c/values.schema.json")),
-        schema("very many parts that leave keys unevaluated", json!({"properties": {"map": {"allOf": (0..2000).map(|n| json!({"properties": {format!("k{n}"): true}})).collect::<Vec<_>>(), "unevaluatedProperties": false}}}).to_string(), End::Limit("too many steps", "c/values.schema.json")),
+        chart("very many parts that leave keys unevaluated", format!("map:\n{keys}"), json!({"properties": {"map": unevaluated}}).to_string(), End::Limit("too many steps", "c/values.schema.json")),
         schema("an enumeration for every item", format!("{{\"properties\": {{\"list\": {{\"items\": {{\"enum\": [{}]}}}}}}}}", many("e")), End::Limit("too many steps", "c/values.schema.json")),
         schema("very many schemas", format!("{{\"allOf\": [{}]}}", ["{}"; 500_000].join(",")), End::Limit("too large", "c/values.schema.json")),
         schema("ten thousand levels", format!("{}{{}}{}", "{\"not\":".repeat(10_000), "}".repeat(10_000)), End::Error("")),
