@@ -131,9 +131,11 @@ fn parse() -> Cli {
         // The flags alone take more than is kept otherwise.
         heap::keep_freed();
     }
-    let asked = command(first)
-        .try_get_matches_from(words)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let is_helms = HELMS.iter().any(|(name, _)| first == Some(name)) || first == Some("show");
+    let command = command(first);
+    let words = if is_helms { charts::flags::in_helms_manner(words) } else { words };
+    let asked =
+        command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 

@@ -1,6 +1,7 @@
 //! Flags that several commands on charts have in common, with the manners of helm's.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use catamaran_chart::Profile;
@@ -126,6 +127,23 @@ pub(crate) fn with_helms_manners(command: Command) -> Command {
         ArgAction::Append | ArgAction::Set if !arg.is_positional() => arg.allow_hyphen_values(true),
         _ => arg,
     })
+}
+
+/// Words of one of helm's command lines as clap is to read them: of a flag of one letter with nothing
+/// behind its `=`, pflag takes the `=` for the value.
+pub(crate) fn in_helms_manner(words: Vec<OsString>) -> Vec<OsString> {
+    let mut flags = true;
+    let in_manner = |mut word: OsString| {
+        flags &= word != "--";
+        if let [b'-', letter, b'='] = word.as_encoded_bytes()
+            && letter.is_ascii_alphabetic()
+            && flags
+        {
+            word.push("=");
+        }
+        word
+    };
+    words.into_iter().map(in_manner).collect()
 }
 
 fn switch(arg: Arg) -> Arg {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use catamaran_chart::manifest::{path_matches, split};
-use catamaran_chart::{Hook, Rendered, go_io_error};
+use catamaran_chart::{Hook, Profile, Rendered, go_io_error};
 
 use super::args::TemplateArgs;
 use crate::charts::push;
@@ -60,8 +60,12 @@ pub(super) fn print_raw(args: &TemplateArgs, raw: &[u8], out: &mut impl Write) -
     if raw.is_empty() || args.show_only.is_empty() {
         return Ok(out.write_all(raw)?);
     }
-    let text = only(args, &String::from_utf8_lossy(raw))?;
-    Ok(out.write_all(text.as_bytes())?)
+    match only(args, &String::from_utf8_lossy(raw)) {
+        Ok(text) => Ok(out.write_all(text.as_bytes())?),
+        // Helm 4 tells of the rendering instead: a template may be missing because of that.
+        Err(_) if args.rendering.profile() == Profile::Helm43 => Ok(()),
+        Err(missing) => Err(missing),
+    }
 }
 
 fn manifest(args: &TemplateArgs, rendered: &Rendered) -> String {
