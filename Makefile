@@ -181,7 +181,8 @@ test-examples: ## Run the tests of the examples alone: `make test` has them, too
 # make bench CHARTS=/a/folder DETAIL='--detail airflow': a folder of other people's charts, all or some
 .PHONY: bench
 bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=folder: with charts of your own.
-	$(CARGO) build --release --package catamaran-cli --package catamaran-benches
+	$(CARGO) build --release --package catamaran-benches
+	$(CARGO) ship
 	@$(WITH_TOOLS) && cd hack/tools/helm4 && go build -o $(RELEASE_DIR)/helm-render ./render
 	@$(WITH_TOOLS) && $(RELEASE_DIR)/catamaran-benches --helm "$$(command -v helm)" \
 		--catamaran $(RELEASE_DIR)/catamaran --library $(RELEASE_DIR)/helm-render \
@@ -190,7 +191,8 @@ bench: ## Measure against the real helm, as docs/performance.md tells. CHARTS=fo
 # make bench-scale N=10000 SCALE='--mixed 0 --definitions 0'
 .PHONY: bench-scale
 bench-scale: ## Measure the operator with N=1000 resources against what the API server can take.
-	$(CARGO) build --release --package catamaran-cli --package catamaran-benches --package catamaran-localcluster
+	$(CARGO) build --release --package catamaran-benches --package catamaran-localcluster
+	$(CARGO) ship
 	@$(WITH_TOOLS) && CATAMARAN_LOCALCLUSTER=$(RELEASE_DIR)/localcluster $(RELEASE_DIR)/catamaran-scale \
 		--helm "$$(command -v helm)" --operator $(RELEASE_DIR)/catamaran --count $(N) $(SCALE)
 
