@@ -73,8 +73,8 @@ pub enum Content {
     OwnedThenMetadata,
 }
 
-/// How many objects a page of the list has with which a watch begins. Decoded, with `managedFields`, one object takes tens of KiB, and
-/// at a start all kinds are listed at once.
+/// How many objects a page of the list has with which a watch begins. Decoded, with `managedFields`, one
+/// object takes tens of KiB, and at a start all kinds are listed at once.
 pub const PAGE: u32 = 100;
 
 /// What happened to an object, as far as its projection goes.

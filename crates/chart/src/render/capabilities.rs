@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use catamaran_gotemplate::Str;
-
 use catamaran_sprig::semver::{Edition, Version};
 
 use crate::Profile;
@@ -17,6 +16,9 @@ pub struct Capabilities {
     /// `apps/v1` and `apps/v1/Deployment`, as discovery lists them.
     pub api_versions: ApiVersions,
 }
+
+static OFFLINE_318: OnceLock<ApiVersions> = OnceLock::new();
+static OFFLINE_43: OnceLock<ApiVersions> = OnceLock::new();
 
 /// API versions in the order in which templates see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,12 +39,7 @@ impl ApiVersions {
     pub(super) fn shared(&self) -> &[Str] {
         &self.0
     }
-}
 
-static OFFLINE_318: OnceLock<ApiVersions> = OnceLock::new();
-static OFFLINE_43: OnceLock<ApiVersions> = OnceLock::new();
-
-impl ApiVersions {
     /// What helm assumes without a cluster.
     fn offline(profile: Profile) -> Self {
         let make = |profile| {
@@ -144,7 +141,7 @@ impl KubeVersion {
         if parts.is_empty() || rest.contains('\n') {
             return Err(none());
         }
-        let [major, minor, ..] = parts.as_slice() else {
+        let [major, _, ..] = parts.as_slice() else {
             return Err(format!("illegal version string {text:?}"));
         };
         if major.len() > 1 && major.starts_with('0') {
@@ -157,14 +154,11 @@ impl KubeVersion {
             })
         });
         let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-        let without_zeros = |part: &str| match part.trim_start_matches('0') {
-            "" => "0".to_owned(),
-            digits => digits.to_owned(),
-        };
+        let number = |at: usize| numbers.get(at).cloned().unwrap_or_default();
         Ok(Self {
             version: format!("v{}", text.strip_prefix('v').unwrap_or(text)),
-            major: without_zeros(major),
-            minor: without_zeros(minor),
+            major: number(0),
+            minor: number(1),
             normalized: Some(format!("v{}", numbers.join("."))),
         })
     }

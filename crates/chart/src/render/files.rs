@@ -61,18 +61,17 @@ const fn methods(lines: MethodBody) -> [Method; 6] {
     ]
 }
 
+/// The file that the first argument names. That it is there is no look at what is in it.
+fn named<'c>(ctx: &'c Ctx, files: &Value, args: &[Value]) -> Option<&'c Value> {
+    let (map, name) = files.as_map().zip(args.first().and_then(Value::as_str))?;
+    ctx.heap.peek(map).entries.get(name.as_bytes())
+}
+
 fn content(ctx: &Ctx, files: &Value, args: &[Value]) -> Arc<[u8]> {
-    let found =
-        files.as_map().zip(args.first().and_then(Value::as_str)).and_then(|(map, name)| match ctx
-            .heap
-            .peek(map)
-            .entries
-            .get(name.as_bytes())
-        {
-            Some(Value::Bytes(data)) => Some(data.clone()),
-            _ => None,
-        });
-    let found = found.unwrap_or_else(|| Arc::from(&[][..]));
+    let found = match named(ctx, files, args) {
+        Some(Value::Bytes(data)) => data.clone(),
+        _ => Arc::from(&[][..]),
+    };
     if is_unread(&found) {
         ctx.heap.touch();
     }
@@ -167,10 +166,7 @@ fn lines(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncErro
 
 /// 3.18 stumbles over an empty file.
 fn lines_318(ctx: &mut Ctx, files: &Value, args: &[Value]) -> Result<Value, FuncError> {
-    let is_there = files.as_map().zip(args.first().and_then(Value::as_str));
-    let is_there = is_there
-        .is_some_and(|(map, name)| ctx.heap.peek(map).entries.get(name.as_bytes()).is_some());
-    if is_there && content(ctx, files, args).is_empty() {
+    if named(ctx, files, args).is_some() && content(ctx, files, args).is_empty() {
         return Err(FuncError::new("runtime error: index out of range [-1]"));
     }
     lines(ctx, files, args)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use catamaran_gotemplate::{
-    Budget, Ctx, Error, Func, Functions, MissingKey, RandomSeed, TemplateSet, Type, Value,
+    Budget, Ctx, Error, Func, Functions, MissingKey, Origin, RandomSeed, TemplateSet, Type, Value,
 };
 
 /// Runs a template without data, with all functions but those that need a chart.
@@ -20,8 +20,8 @@ pub fn standalone(
     run(catamaran_sprig::registry(), name, text, clock, seed)
 }
 
-/// The same with `env` and `expandenv`, and without Helm's own functions: for a template of the person who runs the program, such as
-/// `--name-template`, never for one of a chart.
+/// The same with `env` and `expandenv`, and without Helm's own functions, as in `--name-template`: for a
+/// template of the person who runs the program, never for one of a chart.
 ///
 /// # Errors
 /// Go's text, with `name` as the template's name.
@@ -32,8 +32,8 @@ pub fn standalone_with_environment(
     seed: RandomSeed,
 ) -> Result<String, Error> {
     let mut functions = catamaran_sprig::registry();
-    for name in OF_HELM {
-        functions.remove(name);
+    for item in catamaran_sprig::items().filter(|item| item.origin == Origin::Helm) {
+        functions.remove(item.func.name());
     }
     functions.extend([
         Func::new("env", &[Type::String], |_, args| Ok(of_environment(args, variable))),
@@ -41,31 +41,6 @@ pub fn standalone_with_environment(
     ]);
     run(functions, name, text, clock, seed)
 }
-
-/// Helm's own functions: in `--name-template` there are Sprig's alone.
-const OF_HELM: &[&str] = &[
-    "durationDays",
-    "durationHours",
-    "durationMicroseconds",
-    "durationMilliseconds",
-    "durationMinutes",
-    "durationNanoseconds",
-    "durationRoundTo",
-    "durationSeconds",
-    "durationTruncateTo",
-    "durationWeeks",
-    "fromJsonArray",
-    "fromToml",
-    "fromYaml",
-    "fromYamlArray",
-    "mustToDuration",
-    "mustToToml",
-    "mustToYaml",
-    "required",
-    "toToml",
-    "toYaml",
-    "toYamlPretty",
-];
 
 fn run(
     functions: Functions,

@@ -81,10 +81,11 @@ pub(crate) fn strategy(text: &str) -> Result<bool, String> {
 
 /// One or several of `--labels`, held against the form that they must have.
 pub(crate) fn label(text: &str) -> Result<(), String> {
-    match text.split(',').find(|pair| !pair.contains('=')) {
-        Some(pair) if !text.is_empty() => Err(format!("{pair} must be formatted as key=value")),
-        _ => Ok(()),
-    }
+    text.split(',').filter(|_| !text.is_empty()).try_for_each(|text| pair(text).map(drop))
+}
+
+fn pair(text: &str) -> Result<(&str, &str), String> {
+    text.split_once('=').ok_or_else(|| format!("{text} must be formatted as key=value"))
 }
 
 /// The form of what is printed.
@@ -347,12 +348,10 @@ impl ChartArgs {
     /// The labels of `--labels`; `None` takes one away.
     pub(crate) fn labels(&self, is_upgrade: bool) -> Result<BTreeMap<String, Option<String>>> {
         let mut labels = BTreeMap::new();
-        for pair in self.labels.iter().filter(|pair| !pair.is_empty()) {
-            let Some((key, value)) = pair.split_once('=') else {
-                bail!(
-                    "invalid argument {pair:?} for \"-l, --labels\" flag: {pair} must be formatted as key=value"
-                );
-            };
+        for text in self.labels.iter().filter(|text| !text.is_empty()) {
+            let (key, value) = pair(text).map_err(|why| {
+                anyhow!("invalid argument {text:?} for \"-l, --labels\" flag: {why}")
+            })?;
             let value = Some(value.to_owned()).filter(|value| !is_upgrade || value != "null");
             labels.insert(key.to_owned(), value);
         }

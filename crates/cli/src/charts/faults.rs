@@ -23,6 +23,9 @@ pub(crate) fn warn(rendered: &Rendered) {
     }
 }
 
+/// What Helm adds, without `--debug`, to an error after which there is something to be printed.
+pub(crate) const HINT: &str = "\n\nUse --debug flag to render out invalid YAML";
+
 /// The text of a rendering's error. Once there is a release Helm adds a hint, or, with `--debug`,
 /// prints what it has.
 pub(crate) fn failed(
@@ -43,7 +46,7 @@ pub(crate) fn failed(
         return Ok(text);
     }
     if !global.is_debug() {
-        return Ok(format!("{text}\n\nUse --debug flag to render out invalid YAML"));
+        return Ok(format!("{text}{HINT}"));
     }
     let raw = match error {
         RenderError::Manifest(error) => raw(&error.rendered),
@@ -64,7 +67,10 @@ fn raw(files: &BTreeMap<String, String>) -> String {
 
 /// Adds a document under the path of its template.
 pub(crate) fn push(text: &mut String, source: &str, content: &str) {
-    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
-        text.push_str(part);
-    }
+    text.extend(document(source, content));
+}
+
+/// The parts of a document under the path of its template.
+pub(crate) fn document<'t>(source: &'t str, content: &'t str) -> [&'t str; 5] {
+    ["---\n# Source: ", source, "\n", content, "\n"]
 }

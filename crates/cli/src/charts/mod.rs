@@ -18,7 +18,7 @@ use catamaran_chart::{KubeVersion, Profile};
 
 use crate::explain::Explained;
 
-pub(crate) use faults::{deprecated, failed, push, warn};
+pub(crate) use faults::{HINT, deprecated, document, failed, push, warn};
 pub(crate) use names::{check_name, made_name};
 pub(crate) use place::load;
 pub(crate) use usage::exit as exit_with_usage;

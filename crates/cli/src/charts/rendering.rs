@@ -54,8 +54,8 @@ impl RenderingArgs {
         Ok((finder, path))
     }
 
-    /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with `--dependency-update` the charts that it
-    /// misses are fetched first.
+    /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with
+    /// `--dependency-update` the charts that it misses are fetched first.
     pub(crate) fn compile(
         &self,
         path: &Path,

@@ -20,8 +20,8 @@ pub(crate) enum GenerateCommand {
     /// Print the least role for the kinds of a watches.yaml
     ///
     /// The charts are rendered with their defaults, with the samples in config/samples or deploy, and with
-    /// each of their toggles on, and their templates are read for kinds and lookups that no rendering shows. What cannot be known so is said in
-    /// comments: read them.
+    /// each of their toggles on, and their templates are read for kinds and lookups that no rendering
+    /// shows. What cannot be known so is said in comments: read them.
     #[command(after_help = EXAMPLES)]
     Rbac(RbacArgs),
 }

@@ -9,7 +9,7 @@ use catamaran_chart::manifest::{path_matches, split};
 use catamaran_chart::{Hook, Profile, Rendered, go_io_error};
 
 use super::args::TemplateArgs;
-use crate::charts::push;
+use crate::charts::{HINT, document, push};
 
 /// Byte for byte what `helm template` prints.
 pub(super) fn print(
@@ -50,9 +50,7 @@ fn print_all(args: &TemplateArgs, rendered: &Rendered, out: &mut impl Write) -> 
 }
 
 fn print_document(out: &mut impl Write, source: &str, content: &str) -> io::Result<()> {
-    ["---\n# Source: ", source, "\n", content, "\n"]
-        .into_iter()
-        .try_for_each(|part| out.write_all(part.as_bytes()))
+    document(source, content).into_iter().try_for_each(|part| out.write_all(part.as_bytes()))
 }
 
 /// What there is of a rendering that failed, for `--debug`.
@@ -138,11 +136,7 @@ fn write_files(
         written.push(path);
         Ok(())
     };
-    let hint = if args.rendering.global.is_debug() {
-        ""
-    } else {
-        "\n\nUse --debug flag to render out invalid YAML"
-    };
+    let hint = if args.rendering.global.is_debug() { "" } else { HINT };
     let with_hint = |error: anyhow::Error| anyhow!("{error}{hint}");
     for crd in rendered.crds.iter().filter(|_| args.include_crds) {
         write(folder, &crd.source, &String::from_utf8_lossy(&crd.data), false)
@@ -159,24 +153,23 @@ fn write_files(
 }
 
 fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
-    let fault =
-        |error: std::io::Error| anyhow!(go_io_error("open", &path.display().to_string(), &error));
+    let fault = |verb: &str, at: &Path, error: io::Error| {
+        anyhow!(go_io_error(verb, &at.display().to_string(), &error))
+    };
     if let Some(folder) = path.parent() {
-        let fault = |verb: &str, error: std::io::Error| {
-            anyhow!(go_io_error(verb, &folder.display().to_string(), &error))
-        };
         match fs::metadata(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(fault("stat", error));
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(fault("stat", folder, error));
             }
-            _ => fs::create_dir_all(folder).map_err(|error| fault("mkdir", error))?,
+            _ => fs::create_dir_all(folder).map_err(|error| fault("mkdir", folder, error))?,
         }
     }
     let mut options = OpenOptions::new();
     let options =
         if more { options.append(true) } else { options.write(true).truncate(true).create(true) };
-    let mut file = options.open(path).map_err(fault)?;
+    let not_written = |error| fault("open", path, error);
+    let mut file = options.open(path).map_err(not_written)?;
     let mut text = String::new();
     push(&mut text, source, content);
-    file.write_all(text.as_bytes()).map_err(fault)
+    file.write_all(text.as_bytes()).map_err(not_written)
 }

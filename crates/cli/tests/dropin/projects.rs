@@ -1,7 +1,5 @@
 //! What public projects showed, each with a project of our own that has the same.
 
-use std::process::Command;
-
 use serde_json::json;
 
 use crate::support::{MIRROR, Operator, Stage, config_map, field, is, until};
@@ -50,20 +48,6 @@ async fn a_chart_of_broken_objects_is_told_and_its_resource_can_be_deleted() {
     stage.kubectl(&["delete", &stage.kind("shops"), "web", "--timeout=30s"]);
 }
 
-/// `run` under these rules alone.
-async fn under(stage: &Stage, rules: &serde_json::Value) -> Command {
-    stage.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": { "name": "manager-role" }, "rules": rules }));
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let account = format!("--serviceaccount={}:manager", stage.namespace.name());
-    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    let account = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    command.env("KUBECONFIG", account);
-    command
-}
-
 const ALL: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// As operator-sdk 1.1 scaffolded it: without the right to `finalizers`, which admission asks for where
@@ -75,7 +59,7 @@ async fn without_the_right_to_finalizers_no_deletion_is_blocked() {
         { "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["*"] },
         { "apiGroups": [stage.group], "resources": ["shops", "shops/status"], "verbs": ALL },
     ]);
-    let operator = Operator::start(under(&stage, &rules).await, stage.folder.path());
+    let operator = Operator::start(stage.under(&rules).await, stage.folder.path());
     let objects = |a: &str| json!({ "objects": [config_map("web", &json!({ "a": a })), config_map("more", &json!({}))] });
     stage.apply(&stage.shop("web", &objects("1")));
     stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
@@ -99,7 +83,7 @@ async fn a_chart_beyond_the_rights_is_told_and_its_resource_can_be_deleted() {
         { "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["*"] },
         { "apiGroups": [stage.group], "resources": ["shops", "shops/status", "shops/finalizers"], "verbs": ALL },
     ]);
-    let _operator = Operator::start(under(&stage, &rules).await, stage.folder.path());
+    let _operator = Operator::start(stage.under(&rules).await, stage.folder.path());
     let sealed = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": { "name": "web" }, "spec": { "minAvailable": 1 } });
     let objects = json!({ "objects": [config_map("web", &json!({})), sealed] });

@@ -196,31 +196,10 @@ spec:
 ";
     let stage = Stage::of("rights", MIRROR).await;
     stage.write("helm-charts/demo/crds/thing.yaml", crd);
-    let rules = role(&stage.group);
-    let named = |kind: &str, more: serde_json::Value| {
-        let mut object = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
-            "metadata": { "name": "manager-role", "namespace": stage.namespace.name() },
-        });
-        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        stage.apply(&object);
-    };
-    named("Role", json!({ "rules": rules }));
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    named(
-        "RoleBinding",
-        json!({
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "manager-role" },
-            "subjects": [{ "kind": "ServiceAccount", "name": "manager", "namespace": stage.namespace.name() }],
-        }),
-    );
-    let account = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+    let mut command = stage.under(&role(&stage.group)).await;
     // As the first Helm operators of kubebuilder's layout: their role has ConfigMaps for it.
     command.args(["--enable-leader-election", "--leader-election-id=demo"]);
     command.args(["--leader-election-namespace", stage.namespace.name()]);
-    command.env("KUBECONFIG", account);
     let operator = Operator::start(command, stage.folder.path());
     stage.apply(
         &stage.shop("web", &json!({ "objects": [config_map("web", &json!({ "a": "1" }))] })),
@@ -333,12 +312,7 @@ async fn who_holds_the_config_map_is_waited_for() {
             rules.as_array_mut().unwrap().push(json!({
                 "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"] }));
         }
-        stage.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-            "metadata": { "name": "manager-role" }, "rules": rules }));
-        stage.kubectl(&["create", "serviceaccount", "manager"]);
-        let account = format!("--serviceaccount={}:manager", stage.namespace.name());
-        stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
-        let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
+        let mut command = stage.under(&rules).await;
         let held = |holder: &str| {
             let leader = json!({ "holderIdentity": holder, "leaseDurationSeconds": 600,
                 "acquireTime": "2024-01-02T03:04:05Z", "renewTime": "2024-01-02T03:04:05Z",
@@ -348,11 +322,8 @@ async fn who_holds_the_config_map_is_waited_for() {
                 "metadata": { "name": "demo", "annotations": annotations } }));
         };
         held("old-operator-0_1");
-        let mut command =
-            stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
         command.args(["--leader-elect", "--leader-election-id=demo"]);
         command.args(["--leader-election-namespace", stage.namespace.name()]);
-        command.env("KUBECONFIG", kubeconfig);
         let operator = Operator::start(command, stage.folder.path());
         stage.apply(&stage.shop("web", &json!({ "objects": [] })));
         operator.says("standing by");

@@ -116,6 +116,20 @@ impl Stage {
         self.kubectl(&["annotate", "--overwrite", &self.kind("shops"), name, annotation]);
     }
 
+    /// `run` under these rules alone.
+    pub async fn under(&self, rules: &Value) -> Command {
+        self.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": "manager-role" }, "rules": rules }));
+        self.kubectl(&["create", "serviceaccount", "manager"]);
+        let account = format!("--serviceaccount={}:manager", self.namespace.name());
+        self.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+        let kubeconfig = self.cluster.service_account(&self.namespace, "manager").await.unwrap();
+        let mut command =
+            self.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
+        command.env("KUBECONFIG", kubeconfig);
+        command
+    }
+
     /// Runs kubectl in the namespace; what it prints.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         let program = self.cluster.tools().unwrap().kubectl();

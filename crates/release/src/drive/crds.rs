@@ -15,13 +15,6 @@ use crate::plan::crds::{Definition, definitions, dropped, kinds};
 use crate::plan::hooks::Why;
 use crate::plan::{resolve, target};
 
-/// What became of a definition.
-enum Defined {
-    InEffect,
-    /// It is there since just now, and is to be waited for.
-    Created(Box<Waiting>),
-}
-
 impl Driver {
     /// Sees to it that the kinds of a chart's `crds/` are served. To be called before the chart is
     /// rendered, as what the cluster serves is one of its inputs; [`Driver::apply`] does it, too.
@@ -73,23 +66,25 @@ impl Driver {
         // All are created before one is waited for: each takes the API server about a second.
         let mut waiting = None;
         for definition in definitions(chart)? {
-            let defined = if self.ways.crds == Definitions::CreateReplace {
+            let created = if self.ways.crds == Definitions::CreateReplace {
                 self.bring_definition(&definition).await?
             } else if !self.is_served(&definition).await? {
                 self.define(&definition).await?
             } else {
-                Defined::InEffect
+                None
             };
-            if let Defined::Created(wait) = defined {
-                waiting.get_or_insert(wait);
-            }
+            waiting = waiting.or(created);
             objects.push(definition.object);
         }
         waiting.map_or(Ok(objects), |wait| Err(Error::Waiting(wait)))
     }
 
-    /// Creates a definition, or brings the one that is there to what the chart has.
-    async fn bring_definition(&self, definition: &Definition) -> Result<Defined, Error> {
+    /// Creates a definition, as [`Driver::define`] does, or brings the one that is there to what the
+    /// chart has.
+    async fn bring_definition(
+        &self,
+        definition: &Definition,
+    ) -> Result<Option<Box<Waiting>>, Error> {
         let target = self.target_of_definition(definition).await?;
         let failed = |source| Error::Definition { source_file: definition.source.clone(), source };
         let Some(live) = self.applier.get(&target).await.map_err(failed)? else {
@@ -105,7 +100,7 @@ impl Driver {
                 applied
             }
         };
-        self.in_effect(&live, definition, &definition.kinds).await.map(|()| Defined::InEffect)
+        self.in_effect(&live, definition, &definition.kinds).await.map(|()| None)
     }
 
     async fn is_served(&self, definition: &Definition) -> Result<bool, Error> {
@@ -118,7 +113,8 @@ impl Driver {
             .map_err(|source| Error::Mapping { object: definition.id().to_string(), source })
     }
 
-    async fn define(&self, definition: &Definition) -> Result<Defined, Error> {
+    /// Creates a definition if it is not there, and says what is to be waited for if it was not.
+    async fn define(&self, definition: &Definition) -> Result<Option<Box<Waiting>>, Error> {
         let target = self.target_of_definition(definition).await?;
         let failed = |source| Error::Definition { source_file: definition.source.clone(), source };
         let (live, is_new) = match self.applier.claim(&target, &definition.object.object).await {
@@ -139,8 +135,8 @@ impl Driver {
         };
         let kinds = kinds(&live);
         match self.in_effect(&live, definition, kinds.get(..1).unwrap_or_default()).await {
-            Ok(()) => Ok(Defined::InEffect),
-            Err(Error::Waiting(waiting)) if is_new => Ok(Defined::Created(waiting)),
+            Ok(()) => Ok(None),
+            Err(Error::Waiting(waiting)) if is_new => Ok(Some(waiting)),
             Err(error) => Err(error),
         }
     }

@@ -44,9 +44,9 @@ impl Reference {
         if path.ends_with(':') || !(tag.is_empty() || is_tag(&tag)) {
             return Err(invalid(format!("invalid tag {tag:?}")));
         }
-        if !(digest.is_empty() || is_digest(digest)) {
-            let why = why_no_digest(digest);
-            return Err(invalid(format!("invalid digest {digest:?}: {why}")));
+        if !digest.is_empty() {
+            check_digest(digest)
+                .map_err(|why| invalid(format!("invalid digest {digest:?}: {why}")))?;
         }
         Ok(Self {
             registry: registry.to_owned(),
@@ -132,31 +132,31 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// Only SHA-256 is checked, so only it is taken.
+/// Whether [`check_digest`] takes it.
 pub(crate) fn is_digest(text: &str) -> bool {
-    text.strip_prefix("sha256:").is_some_and(|digits| {
-        digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-    })
+    check_digest(text).is_ok()
 }
 
-/// What Helm's library says of a text that [`is_digest`] refuses.
-fn why_no_digest(text: &str) -> &'static str {
-    let Some((algorithm, digits)) = text.split_once(':').filter(|(_, digits)| !digits.is_empty())
-    else {
-        return "invalid checksum digest format";
-    };
+/// Only SHA-256 is checked, so only it is taken; the error is the text of Helm's library, which would
+/// take sound ones of other algorithms, too.
+fn check_digest(text: &str) -> Result<(), &'static str> {
+    const MALFORMED: &str = "invalid checksum digest format";
+    const UNSUPPORTED: &str = "unsupported digest algorithm";
+    let digest = text.split_once(':').filter(|(_, digits)| !digits.is_empty());
+    let (algorithm, digits) = digest.ok_or(MALFORMED)?;
     let length = match algorithm {
         "sha256" => 64,
         "sha384" => 96,
         "sha512" => 128,
-        _ => return "unsupported digest algorithm",
+        _ => return Err(UNSUPPORTED),
     };
-    let is_hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if digits.len() != length {
-        return "invalid checksum digest length";
+        return Err("invalid checksum digest length");
     }
-    // A sound one of another algorithm Helm would take.
-    if is_hex { "unsupported digest algorithm" } else { "invalid checksum digest format" }
+    if !digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        return Err(MALFORMED);
+    }
+    if algorithm == "sha256" { Ok(()) } else { Err(UNSUPPORTED) }
 }
 
 #[cfg(test)]
