@@ -18,6 +18,8 @@ mod http;
 pub mod index;
 mod locate;
 mod oci;
+mod origin;
+mod provenance;
 mod settings;
 
 pub use access::Access;
@@ -26,4 +28,5 @@ pub use dependencies::Dependencies;
 pub use error::{IndexError, RepositoryError};
 pub use index::{ChartVersion, Index};
 pub use locate::{Finder, Located, Wanted};
+pub use provenance::{OpenPgpError, ProvenanceError};
 pub use settings::Settings;

@@ -131,7 +131,7 @@ pub(super) fn unknown(key: &str) -> String {
     format!("json: unknown field {key:?}")
 }
 
-pub(super) fn wrong(value: &Value, field: &str, go_type: &str) -> String {
+pub(crate) fn wrong(value: &Value, field: &str, go_type: &str) -> String {
     let kind = catamaran_chart::json_kind(value);
     format!("json: cannot unmarshal {kind} into Go struct field {field} of type {go_type}")
 }
