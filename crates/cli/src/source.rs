@@ -54,7 +54,7 @@ pub(crate) struct SourceArgs {
     /// The keys of those who sign charts, as packets, as armor or as GnuPG's keybox [default: GnuPG's
     /// own, pubring.gpg or pubring.kbx]
     #[arg(long, value_name = "FILE")]
-    pub keyring: Option<PathBuf>,
+    pub keyring: Option<String>,
 }
 
 impl SourceArgs {
@@ -83,7 +83,7 @@ impl SourceArgs {
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
             plain_http: self.plain_http,
         };
-        let keyring = || self.keyring.clone().unwrap_or_else(|| settings.keyring());
+        let keyring = || self.keyring.as_ref().map_or_else(|| settings.keyring(), PathBuf::from);
         let keyring = self.verify.then(keyring);
         Finder { settings, access, profile, keyring }
     }
@@ -95,12 +95,15 @@ impl SourceArgs {
         let repository = self.repo.as_deref().unwrap_or_default();
         let wanted = Wanted { name, version, repository };
         let said = |error: RepositoryError| anyhow!(error.text(finder.profile));
-        let located = match finder.here(wanted).map_err(said)? {
-            Some(located) => located,
-            None => wait(async { finder.locate(wanted).await.map_err(said) })?,
-        };
-        located.messages.iter().for_each(|message| eprintln!("{message}"));
-        Ok(located.path)
+        if let Some(path) = finder.here(wanted).map_err(said)? {
+            return Ok(path);
+        }
+        let mut messages = Vec::new();
+        let path = wait(async { finder.locate(wanted, &mut messages).await.map_err(said) });
+        for message in messages {
+            eprintln!("{message}");
+        }
+        path
     }
 }
 

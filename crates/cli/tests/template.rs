@@ -191,20 +191,6 @@ fn flags_do_as_in_helm() {
 }
 
 #[test]
-fn what_is_not_done_yet_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    shows(folder.path());
-    let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
-        .args(["template", "demo", "c", "--verify"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    assert!(fault(&output).contains("not supported yet"), "{}", fault(&output));
-}
-
-#[test]
 fn help_shows_what_works() {
     let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
         .args(["template", "--help"])

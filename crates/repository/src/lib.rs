@@ -27,6 +27,6 @@ pub use config::{Entry, repositories};
 pub use dependencies::Dependencies;
 pub use error::{IndexError, RepositoryError};
 pub use index::{ChartVersion, Index};
-pub use locate::{Finder, Located, Wanted};
+pub use locate::{Finder, Wanted};
 pub use provenance::{OpenPgpError, ProvenanceError};
 pub use settings::Settings;

@@ -43,44 +43,38 @@ pub struct Wanted<'a> {
     pub repository: &'a str,
 }
 
-/// A chart on disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// The folder or the archive, absolute.
-    pub path: PathBuf,
-    /// What Helm would say on standard error.
-    pub messages: Vec<String>,
-}
-
 impl Finder {
-    /// Finds a chart, and fetches it if it is not on this machine.
+    /// Finds a chart, and fetches it if it is not on this machine: the folder or the archive, as
+    /// an absolute path. `messages` is what Helm would say on standard error, errors or not.
     ///
     /// # Errors
     ///
     /// See [`RepositoryError`].
-    pub async fn locate(&self, wanted: Wanted<'_>) -> Result<Located, RepositoryError> {
-        if let Some(located) = self.here(wanted)? {
-            return Ok(located);
+    pub async fn locate(
+        &self,
+        wanted: Wanted<'_>,
+        messages: &mut Vec<String>,
+    ) -> Result<PathBuf, RepositoryError> {
+        if let Some(path) = self.here(wanted)? {
+            return Ok(path);
         }
         let (name, version) = (wanted.name.trim(), wanted.version.trim());
-        let mut messages = Vec::new();
         let origin = if wanted.repository.is_empty() {
-            self.origin(name, version, self.access.clone(), &mut messages).await?
+            self.origin(name, version, self.access.clone(), messages).await?
         } else {
             let repository = Entry::unknown(String::new(), wanted.repository.to_owned());
             let http = Http::new(self.access.clone());
-            let place = self.find_at(&http, &repository, name, version, &mut messages).await?;
+            let place = self.find_at(&http, &repository, name, version, messages).await?;
             let access = self.access_to(wanted.repository, &place);
-            self.origin(&place, version, access, &mut messages).await?
+            self.origin(&place, version, access, messages).await?
         };
         let cache = &self.settings.content_cache;
         let archive = match &self.keyring {
-            Some(keyring) => origin.signed_archive(cache, keyring, &mut messages).await?,
-            None => origin.archive(cache, &mut messages).await?,
+            Some(keyring) => origin.signed_archive(cache, keyring, messages).await?,
+            None => origin.archive(cache, messages).await?,
         };
         let path = cache::put_chart(cache, &archive.bytes)?;
-        let path = std::path::absolute(&path).unwrap_or(path);
-        Ok(Located { path, messages })
+        Ok(std::path::absolute(&path).unwrap_or(path))
     }
 
     /// Finds a chart on this machine, without waiting for anything; `None` if it has to be fetched.
@@ -88,7 +82,7 @@ impl Finder {
     /// # Errors
     ///
     /// See [`RepositoryError`].
-    pub fn here(&self, wanted: Wanted<'_>) -> Result<Option<Located>, RepositoryError> {
+    pub fn here(&self, wanted: Wanted<'_>) -> Result<Option<PathBuf>, RepositoryError> {
         Http::new(self.access.clone()).check()?;
         if !wanted.repository.is_empty() && self.profile != Profile::Helm318 {
             return Ok(None);
@@ -101,7 +95,7 @@ impl Finder {
             if let Some(keyring) = &self.keyring {
                 provenance::check_file(&path, keyring)?;
             }
-            return Ok(Some(Located { path, messages: Vec::new() }));
+            return Ok(Some(path));
         }
         if path.is_absolute() || name.starts_with('.') {
             return Err(RepositoryError::NoPath(name.to_owned()));

@@ -1,7 +1,7 @@
 //! Charts that are signed: which count, and what is said of the others. The fixtures are
 //! `provenance/make.sh`'s; what is expected is what the real helm says (crates/cli's tests ask it).
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::format_push_string)]
 
 mod support;
 
@@ -50,7 +50,7 @@ impl Signed {
         let found = self.finder.here(Wanted { name: &path, ..Wanted::default() });
         match found {
             Ok(found) => {
-                assert_eq!(found.unwrap().path, Path::new(&path));
+                assert_eq!(found.unwrap(), Path::new(&path));
                 String::new()
             }
             Err(error) => error.to_string().replace(&path, "PATH"),

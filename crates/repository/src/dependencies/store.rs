@@ -27,16 +27,18 @@ impl Dependencies<'_> {
         make_folder(&charts)?;
         let beside = tempfile::Builder::new().prefix("tmpcharts-").tempdir_in(self.folder);
         let beside = beside.map_err(|error| RepositoryError::io("mkdir", self.folder, &error))?;
+        // As people named the chart, since the name may be told.
+        let new = self.folder.join(beside.path().file_name().unwrap_or_default());
         self.say(&format!("Saving {} charts", locked.len()));
         let mut done = BTreeSet::new();
         for dependency in locked.iter_mut() {
-            let stored = self.fetch_into(dependency, known, beside.path(), &mut done).await;
+            let stored = self.fetch_into(dependency, known, &new, &mut done).await;
             if let Err(error) = stored {
                 self.say(&format!("Save error occurred:  {error}"));
                 return Err(error);
             }
         }
-        self.swap(locked, beside.path(), &charts)
+        self.swap(locked, &new, &charts)
     }
 
     async fn fetch_into(

@@ -6,6 +6,7 @@
 mod openpgp;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -114,7 +115,9 @@ fn check_name(name: &str) -> Result<(), ProvenanceError> {
 fn load(keyring: &Path) -> Result<Keyring, ProvenanceError> {
     let place = keyring.display().to_string();
     let data = files::read(keyring, MAX_KEYRING_BYTES).map_err(|error| {
-        ProvenanceError::Keyring(format!("open {place}: {}", go_reason(&error)))
+        // A folder opens, and is not read.
+        let verb = if error.kind() == ErrorKind::IsADirectory { "read" } else { "open" };
+        ProvenanceError::Keyring(format!("{verb} {place}: {}", go_reason(&error)))
     })?;
     openpgp::keyring(&data, &place).map_err(ProvenanceError::Keyring)
 }

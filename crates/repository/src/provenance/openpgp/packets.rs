@@ -46,7 +46,10 @@ impl<'a> Reader<'a> {
     }
 
     pub fn byte(&mut self) -> Result<u8, OpenPgpError> {
-        self.take(1).map(|byte| byte.iter().copied().sum())
+        match self.take(1)? {
+            [byte] => Ok(*byte),
+            _ => Err(OpenPgpError::Truncated),
+        }
     }
 
     pub fn short(&mut self) -> Result<usize, OpenPgpError> {

@@ -77,20 +77,20 @@ fn rsa(n: &[u8], e: &[u8], hash: Hash, signed: &[u8], number: &[u8]) -> Result<b
 }
 
 /// FIPS 186-4 section 4.7. All of it is public, so that it need not take the same time for all.
-fn dsa(key: [&[u8]; 4], digest: &[u8], [r, s]: [&[u8]; 2]) -> Option<()> {
-    let [p, q, g, y] = key.map(BigUint::from_bytes_be);
-    let [r, s] = [r, s].map(BigUint::from_bytes_be);
-    let in_group = |number: &BigUint| *number > BigUint::ZERO && *number < q;
-    let is_key = p.bits() <= MAX_DSA_BITS && q < p && q.bits().is_multiple_of(8);
+fn dsa(key: [&[u8]; 4], digest: &[u8], numbers: [&[u8]; 2]) -> Option<()> {
+    let [prime, order, generator, public] = key.map(BigUint::from_bytes_be);
+    let [r, s] = numbers.map(BigUint::from_bytes_be);
+    let in_group = |number: &BigUint| *number > BigUint::ZERO && *number < order;
+    let is_key = prime.bits() <= MAX_DSA_BITS && order < prime && order.bits().is_multiple_of(8);
     if !is_key || !in_group(&r) || !in_group(&s) {
         return None;
     }
-    let length = usize::try_from(q.bits() / 8).ok()?;
+    let length = usize::try_from(order.bits() / 8).ok()?;
     let digest = BigUint::from_bytes_be(digest.get(..length).unwrap_or(digest));
-    let inverse = s.modinv(&q)?;
-    let (first, second) = (digest * &inverse % &q, &r * inverse % &q);
-    let found = g.modpow(&first, &p) * y.modpow(&second, &p) % &p % &q;
-    (found == r).then_some(())
+    let inverse = s.modinv(&order)?;
+    let (first, second) = (digest * &inverse % &order, &r * inverse % &order);
+    let found = generator.modpow(&first, &prime) * public.modpow(&second, &prime);
+    (found % &prime % &order == r).then_some(())
 }
 
 fn ecdsa(curve: Curve, point: &[u8], digest: &[u8], r: &[u8], s: &[u8]) -> Option<()> {
