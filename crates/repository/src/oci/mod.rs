@@ -2,6 +2,7 @@
 
 mod auth;
 mod credentials;
+mod manifest;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,14 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::address::{same_server, shown};
-use crate::cache::{Digest, MAX_CHART_BYTES};
+use crate::cache::Digest;
 use crate::http::{self, Http, Kind, Request};
 use crate::origin::Archive;
-use crate::{Access, RepositoryError, Settings, cache, provenance};
+use crate::{Access, RepositoryError, Settings, cache};
 use auth::Challenge;
 use credentials::Credential;
+pub(crate) use manifest::Layer;
+use manifest::{CONFIG, Descriptor, Manifest, OLD_CHART};
 use reference::Reference;
 
 const MANIFEST: Kind = Kind { what: "manifest", limit: 4 << 20 };
@@ -33,10 +36,6 @@ const MAX_MANIFESTS: usize = 32;
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const ACCEPTED: &str = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, application/vnd.oci.artifact.manifest.v1+json";
-const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-const OLD_CHART: &str = "application/tar+gzip";
-const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 
 /// Why `+` became `_`, as Helm tells it after a pull.
 const UNDERSCORE: &str = "OCI artifact references (e.g. tags) do not support the plus sign (+). To support\nstoring semantic versions, Helm adopts the convention of changing plus (+) to\nan underscore (_) in chart version tags when pushing to a registry and back to\na plus (+) when pulling from a registry.";
@@ -48,32 +47,6 @@ pub(crate) struct Registry {
     http: Http,
     /// What opened a server for a scope; secrets.
     opened: Mutex<BTreeMap<(String, String), HeaderValue>>,
-}
-
-/// What is pulled of a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
-    /// The archive.
-    Chart,
-    /// What is signed of it.
-    Provenance,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Manifest {
-    media_type: String,
-    config: Descriptor,
-    layers: Vec<Descriptor>,
-    manifests: Vec<Descriptor>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Descriptor {
-    media_type: String,
-    digest: String,
-    size: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -365,45 +338,6 @@ impl Registry {
 /// Of an address, Helm looks at host and path alone; a user in it is not sent.
 fn without_extras(name: &str) -> &str {
     name.split(['?', '#']).next().unwrap_or_default()
-}
-
-impl Layer {
-    fn kind(self) -> Kind {
-        match self {
-            Self::Chart => Kind { what: "chart", limit: MAX_CHART_BYTES },
-            Self::Provenance => Kind { what: "provenance", limit: provenance::MAX_BYTES },
-        }
-    }
-
-    /// The media type, and an older one.
-    fn media_types(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Chart => (CHART, OLD_CHART),
-            Self::Provenance => (PROVENANCE, PROVENANCE),
-        }
-    }
-
-    /// The one in a manifest of a chart.
-    fn of(self, manifest: &Manifest) -> Result<Descriptor, RepositoryError> {
-        let (media_type, old) = self.media_types();
-        let is_it = |layer: &&Descriptor| [media_type, old].contains(&layer.media_type.as_str());
-        let mut layers = manifest.layers.iter().filter(is_it);
-        let has_config = manifest.config.media_type == CONFIG;
-        let found = 1 + usize::from(has_config) + layers.clone().count();
-        let missing = if found < 2 {
-            format!(
-                "manifest does not contain minimum number of descriptors (2), descriptors found: {found}"
-            )
-        } else if !has_config {
-            format!("could not load config with mediatype {CONFIG}")
-        } else {
-            format!("manifest does not contain a layer with mediatype {media_type}")
-        };
-        match layers.next_back() {
-            Some(layer) if has_config => Ok(layer.clone()),
-            _ => Err(RepositoryError::Registry(missing)),
-        }
-    }
 }
 
 /// The name that Helm gives a chart's file. Tags write `+` as `_`, and a version has no other `_`.

@@ -20,8 +20,8 @@ use crate::{RepositoryError, files, index};
 pub use openpgp::OpenPgpError;
 use openpgp::{Keyring, Message};
 
-/// A provenance is a Chart.yaml and some lines; more than 8 MiB is none.
-pub(crate) const MAX_BYTES: u64 = 8 << 20;
+/// A provenance is a Chart.yaml and some lines; more than 2 MiB is none.
+pub(crate) const MAX_BYTES: u64 = 2 << 20;
 /// The keys of thousands of people.
 const MAX_KEYRING_BYTES: u64 = 64 << 20;
 
