@@ -8,6 +8,7 @@ use catamaran_repository::{Access, Finder, RepositoryError, Settings, Wanted};
 use clap::Args;
 
 use crate::charts::flags::FilesArgs;
+use crate::charts::slices;
 
 /// Where a chart comes from.
 #[derive(Args, Debug, Default)]
@@ -53,8 +54,8 @@ pub(crate) struct SourceArgs {
     pub verify: bool,
     /// The keys of those who sign charts, as packets, as armor or as GnuPG's keybox [default: GnuPG's
     /// own, pubring.gpg or pubring.kbx]
-    #[arg(long, value_name = "FILE")]
-    pub keyring: Option<String>,
+    #[arg(long, value_name = "FILE", value_parser = slices::path())]
+    pub keyring: Option<PathBuf>,
 }
 
 impl SourceArgs {
@@ -83,7 +84,7 @@ impl SourceArgs {
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
             plain_http: self.plain_http,
         };
-        let keyring = || self.keyring.as_ref().map_or_else(|| settings.keyring(), PathBuf::from);
+        let keyring = || self.keyring.clone().unwrap_or_else(|| settings.keyring());
         let keyring = self.verify.then(keyring);
         Finder { settings, access, profile, keyring }
     }
