@@ -1,21 +1,26 @@
-//! Rights for extras that an operator lacks: told once, and gone on without.
+//! Rights that are missing: told once each, and gone on without.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether a right was found to be missing.
+/// Rights that were found to be missing.
 #[derive(Debug, Default)]
-pub(crate) struct Lacking(AtomicBool);
+pub struct Lacking(Mutex<HashSet<String>>);
 
 impl Lacking {
     /// Says, the first time, that there is no right to do something, and what that means.
     pub fn tell(&self, to: &str, so: &str) {
-        if !self.0.swap(true, Ordering::Relaxed) {
+        if self.told().insert(to.to_owned()) {
             tracing::warn!("no right to {to}: {so}");
         }
     }
 
-    /// Whether it was told of.
-    pub fn is_known(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Whether it was told that there is no right to do this.
+    pub fn has(&self, to: &str) -> bool {
+        self.told().contains(to)
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
