@@ -23,18 +23,18 @@ at() {
 begin=20240101T000000 later=20240102T000000
 
 key() { # name, algorithm, usage, expiry
-    at $begin --quick-generate-key "$1 <$1@charts.test>" "$2" "${3:-sign}" "${4:-never}"
+    at "$begin" --quick-generate-key "$1 <$1@charts.test>" "$2" "${3:-sign}" "${4:-never}"
 }
 fingerprint() {
     gpg --batch --with-colons --list-keys "$1@charts.test" | awk -F: '$1 == "fpr" { print $10; exit }'
 }
 subkey() { # name, algorithm, usage, expiry
-    at $begin --quick-add-key "$(fingerprint "$1")" "$2" "$3" "${4:-never}"
+    at "$begin" --quick-add-key "$(fingerprint "$1")" "$2" "$3" "${4:-never}"
 }
 edit() { # name, command...
     local name=$1
     shift
-    printf '%s\n' "$@" | at $later --command-fd 0 --edit-key "$name@charts.test" >/dev/null 2>&1
+    printf '%s\n' "$@" | at "$later" --command-fd 0 --edit-key "$name@charts.test" >/dev/null 2>&1
 }
 
 key rsa rsa2048
@@ -93,7 +93,7 @@ gpg --batch --quiet --decrypt "$out/helm.prov" >"$message" 2>/dev/null
 sign() { # file, arguments of gpg
     local file=$1
     shift
-    at $later "$@" --output "$out/$file.prov" --clear-sign "$message"
+    at "$later" "$@" --output "$out/$file.prov" --clear-sign "$message"
 }
 for name in rsa rsa4096 dsa p256 p384 p521 ed25519 brainpool stranger subkey expired-subkey \
     revoked-subkey expired extended revoked renamed certifies; do
@@ -120,20 +120,20 @@ variant() { # file, command that rewrites the message
 }
 variant other-name sed 's/signed-1.0.0.tgz/other-1.0.0.tgz/'
 variant other-sum sed 's/sha256:..../sha256:0000/'
-variant no-sums sed '/^\.\.\.$/,$d'
+variant no-sums sed "/^\.\.\.\$/,\$d"
 variant no-yaml sed 's/^files:/files: [/'
-variant no-map sed '/^files:/,$d;/^\.\.\.$/a files: [a]'
+variant no-map sed "/^files:/,\$d;/^\.\.\.\$/a files: [a]"
 variant spaces sed 's/^description: .*/&  \t/;s/^maintainers:/\n- dashes\n-- more\n&/'
 
 # Only now keys change.
 edit extended 'expire' '0' 'save'
-at $later --quick-add-uid "$(fingerprint renamed)" 'renamed anew <anew@charts.test>'
-at $later --quick-revoke-uid "$(fingerprint renamed)" 'renamed <renamed@charts.test>'
+at "$later" --quick-add-uid "$(fingerprint renamed)" 'renamed anew <anew@charts.test>'
+at "$later" --quick-revoke-uid "$(fingerprint renamed)" 'renamed <renamed@charts.test>'
 edit certifies 'change-usage' 's' 'q' 'save'
 edit revoked-subkey 'key 1' 'revkey' 'y' '1' '' 'y' 'save'
 # What gpg wrote when it made the key, without the colon that keeps it from being used.
 sed 's/^:-----/-----/' "$home/openpgp-revocs.d/$(fingerprint revoked).rev" |
-    at $later --import 2>/dev/null
+    at "$later" --import 2>/dev/null
 
 mapfile -t ring < <(gpg --batch --with-colons --list-keys | awk -F: '$1 == "pub" { p = 1 } $1 == "fpr" && p { print $10; p = 0 }')
 stranger=$(fingerprint stranger)
@@ -147,5 +147,10 @@ gpg --batch --export "$stranger" >"$out/stranger.gpg"
 gpg --batch --export --armor "$stranger" >"$out/stranger.asc"
 gpg --batch --export brainpool@charts.test >"$out/brainpool.gpg"
 gpg --batch --export ed25519@charts.test >"$out/ed25519.gpg"
-GNUPGHOME=$home/other bash -c 'mkdir -m 700 "$GNUPGHOME"; gpg --batch --quiet --import "$1"; cp "$GNUPGHOME/pubring.kbx" "$2"; gpgconf --kill all' \
-    - "$out/ring.gpg" "$out/ring.kbx"
+(
+    export GNUPGHOME=$home/other
+    mkdir -m 700 "$GNUPGHOME"
+    gpg --batch --quiet --import "$out/ring.gpg"
+    cp "$GNUPGHOME/pubring.kbx" "$out/ring.kbx"
+    gpgconf --kill all
+)

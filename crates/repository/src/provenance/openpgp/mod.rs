@@ -1,13 +1,13 @@
 //! As much of OpenPGP (RFC 9580, and RFC 4880 before it) as it takes to tell whose signature a text
 //! has. Nothing secret is read, nothing is encrypted, nothing is signed.
 //!
-//! A reader of our own: the libraries there are bring 68 crates, most of them ciphers, and among
-//! them an RSA with an open advisory. The arithmetic is that of crates which are in the tree
-//! anyway. What is taken and what is not, and the words for it, are those of the library that Helm
-//! uses; COMPATIBILITY.md tells the rest.
+//! A reader of our own: the library for it would bring 68 crates, most of them ciphers, and among
+//! them an RSA with an open advisory. The arithmetic is that of crates which are in the tree anyway
+//! or belong to those. What is taken and what is not, and the words for it, are those of the library
+//! that Helm uses; COMPATIBILITY.md tells the rest.
 //!
-//! Bounds: whoever reads hands in so many bytes as it wants to; packets are counted; signatures in
-//! signatures end at the second; numbers of keys have at most 8192 bits.
+//! Bounds: the caller's for bytes; packets are counted; no signature holds one that holds one;
+//! numbers of keys have at most 8192 bits.
 
 mod armor;
 mod cleartext;
