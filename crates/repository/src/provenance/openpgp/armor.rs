@@ -1,10 +1,16 @@
 //! ASCII armor: packets as text, RFC 9580 section 6.
 
+use base64::engine::general_purpose::{GeneralPurpose, PAD};
+use base64::{DecodeError, Engine as _, alphabet};
+
 use super::OpenPgpError;
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
 const DASHES: &[u8] = b"-----";
+/// As Go reads it: what fills up the last byte may be anything.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
 /// Longer lines are no armor, as in Helm.
 const MAX_LINE: usize = 96;
 
@@ -12,10 +18,8 @@ const MAX_LINE: usize = 96;
 pub(super) struct Block<'a> {
     /// `PGP SIGNATURE`, `PGP PUBLIC KEY BLOCK`.
     pub kind: String,
-    /// The packets, as far as they can be read.
-    pub bytes: Vec<u8>,
-    /// Why no more of them can.
-    pub fault: Option<OpenPgpError>,
+    /// The packets.
+    pub packets: Result<Vec<u8>, OpenPgpError>,
     /// What follows the block.
     pub rest: &'a [u8],
 }
@@ -34,8 +38,8 @@ pub(super) fn decode(text: &[u8]) -> Option<Block<'_>> {
             kind = begin(&mut rest)?;
         }
     }
-    let (bytes, fault) = body(&mut rest);
-    Some(Block { kind, bytes, fault, rest })
+    let packets = body(&mut rest);
+    Some(Block { kind, packets, rest })
 }
 
 /// Reads up to the line that begins a block, and gives its kind.
@@ -50,49 +54,21 @@ fn begin(rest: &mut &[u8]) -> Option<String> {
 }
 
 /// Reads base64 up to the checksum, which proves nothing that the signature does not, or the end.
-fn body(rest: &mut &[u8]) -> (Vec<u8>, Option<OpenPgpError>) {
-    let mut bytes = Vec::new();
-    let (mut group, mut filled, mut padding, mut read) = (0_u32, 0_usize, 0_usize, 0_usize);
+fn body(rest: &mut &[u8]) -> Result<Vec<u8>, OpenPgpError> {
+    let mut text = Vec::new();
     while let Some(line) = next_line(rest).map(<[u8]>::trim_ascii) {
         if line.starts_with(END) || (line.len() == 5 && line.first() == Some(&b'=')) {
             break;
         }
         if line.len() > MAX_LINE {
-            return (bytes, Some(OpenPgpError::Armor));
+            return Err(OpenPgpError::Armor);
         }
-        for byte in line {
-            let sextet = match (sextet(*byte), *byte) {
-                (Some(sextet), _) if padding == 0 => sextet,
-                (None, b'=') if filled >= 2 => {
-                    padding += 1;
-                    0
-                }
-                _ => return (bytes, Some(OpenPgpError::Base64(read))),
-            };
-            read += 1;
-            group = group << 6 | sextet;
-            filled += 1;
-            if filled == 4 {
-                let [_, a, b, c] = group.to_be_bytes();
-                bytes.extend([a, b, c].iter().take(3 - padding));
-                (group, filled) = (0, 0);
-            }
-        }
+        text.extend_from_slice(line);
     }
-    let fault = (filled != 0).then_some(OpenPgpError::Truncated);
-    (bytes, fault)
-}
-
-fn sextet(byte: u8) -> Option<u32> {
-    let value = match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
+    BASE64.decode(text).map_err(|error| match error {
+        DecodeError::InvalidByte(at, _) => OpenPgpError::Base64(at),
+        _ => OpenPgpError::Truncated,
+    })
 }
 
 /// The next line without its end; `None` when there is none.

@@ -15,9 +15,7 @@ pub(in super::super) struct Message {
     /// The same with the line ends that were signed.
     pub(super) signed: Vec<u8>,
     /// The packets of the signatures.
-    pub(super) signatures: Vec<u8>,
-    /// Why no more of them can be read.
-    pub(super) fault: Option<OpenPgpError>,
+    pub(super) signatures: Result<Vec<u8>, OpenPgpError>,
 }
 
 impl Message {
@@ -50,8 +48,7 @@ impl Message {
         Some(Self {
             text: lines.join(&b"\n"[..]),
             signed: lines.join(&b"\r\n"[..]),
-            signatures: block.bytes,
-            fault: block.fault,
+            signatures: block.packets,
         })
     }
 }

@@ -106,13 +106,7 @@ impl Material {
                 let mut next = || rest.integer().map(<[u8]>::to_owned);
                 Ok(Self::Dsa { p: next()?, q: next()?, g: next()?, y: next()? })
             }
-            // ECDH: with the curve goes how keys are derived.
-            18 => {
-                oid(rest)?;
-                rest.integer()?;
-                oid(rest)?;
-                Ok(Self::None)
-            }
+            18 => Self::ecdh(rest),
             19 => Self::ecdsa(rest),
             22 => Self::eddsa(rest),
             // X25519 and X448.
@@ -120,6 +114,17 @@ impl Material {
             26 => rest.take(56).map(|_| Self::None),
             27 => rest.take(32).map(|key| Self::Ed25519(key.to_owned())),
             other => OpenPgpError::unsupported(format!("public key type: {other}")),
+        }
+    }
+
+    /// Helm reads no key whose secrets are derived in a way that it does not know, although nobody
+    /// asks for them here.
+    fn ecdh(rest: &mut Reader<'_>) -> Result<Self, OpenPgpError> {
+        oid(rest)?;
+        rest.integer()?;
+        match oid(rest)? {
+            [1, 8..=12 | 14, 2 | 3 | 7..=9, ..] => Ok(Self::None),
+            other => OpenPgpError::unsupported(format!("unsupported ECDH KDF: {other:x?}")),
         }
     }
 

@@ -78,7 +78,7 @@ impl Keyring {
     /// Whether the first of the signatures whose maker is known is good, and everything that it
     /// rests on holds at this time (seconds of Unix time).
     pub fn check(&self, message: &super::Message, now: u64) -> Result<(), OpenPgpError> {
-        let mut packets = Packets::new(&message.signatures, message.fault.clone());
+        let mut packets = Packets::new(message.signatures.as_ref().map_err(Clone::clone)?);
         loop {
             let signature = match packets.next()? {
                 None => return Err(OpenPgpError::UnknownSigner),

@@ -28,16 +28,15 @@ use packets::Packets;
 /// Reads a keyring in any of its three forms: packets, armor, GnuPG's keybox. Armor may be several
 /// blocks, one after another.
 pub(super) fn keyring(data: &[u8], place: &str) -> Result<Keyring, String> {
-    let read = |bytes: &[u8], fault| {
-        Keyring::read(&mut Packets::new(bytes, fault)).map_err(|error| error.to_string())
-    };
+    let read =
+        |bytes: &[u8]| Keyring::read(&mut Packets::new(bytes)).map_err(|error| error.to_string());
     if keybox::is_keybox(data) {
         let packets =
             keybox::packets(data).map_err(|error| format!("reading keybox {place}: {error}"))?;
-        return read(&packets, None);
+        return read(&packets);
     }
     if !data.trim_ascii_start().starts_with(b"-----BEGIN PGP") {
-        return read(data, None);
+        return read(data);
     }
     let fault = |error: &str| format!("reading armored keyring {place}: {error}");
     let mut ring = Keyring::default();
@@ -47,7 +46,8 @@ pub(super) fn keyring(data: &[u8], place: &str) -> Result<Keyring, String> {
             let kind = block.kind;
             return Err(fault(&format!("expected a public or private key block, got {kind:?}")));
         }
-        ring.extend(read(&block.bytes, block.fault).map_err(|error| fault(&error))?);
+        let packets = block.packets.map_err(|error| fault(&error.to_string()))?;
+        ring.extend(read(&packets).map_err(|error| fault(&error))?);
         rest = block.rest;
     }
     if ring.is_empty() {

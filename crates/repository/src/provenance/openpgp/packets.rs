@@ -71,15 +71,13 @@ impl<'a> Reader<'a> {
 pub(super) struct Packets<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Why the bytes end where they end; `None` where they just do.
-    fault: Option<OpenPgpError>,
     unread: Option<Packet>,
     count: usize,
 }
 
 impl<'a> Packets<'a> {
-    pub fn new(bytes: &'a [u8], fault: Option<OpenPgpError>) -> Self {
-        Self { bytes, at: 0, fault, unread: None, count: 0 }
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, unread: None, count: 0 }
     }
 
     /// Puts a packet back; the next call gives it again.
@@ -99,14 +97,10 @@ impl<'a> Packets<'a> {
             }
             match self.read() {
                 Ok(None) | Err(OpenPgpError::Unsupported(_)) => {}
-                Ok(packet) => return Ok(packet),
-                Err(OpenPgpError::Truncated) => {
-                    return Err(self.fault.clone().unwrap_or(OpenPgpError::Truncated));
-                }
-                Err(error) => return Err(error),
+                packet => return packet,
             }
         }
-        self.fault.clone().map_or(Ok(None), Err)
+        Ok(None)
     }
 
     /// Reads one packet; `None` for one that says nothing.
