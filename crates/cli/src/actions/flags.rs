@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::charts::flags::{ValueArgs, go_bool};
 use crate::charts::rendering::RenderingArgs;
+use crate::charts::slices::Pairs;
 
 /// Labels that Helm keeps for itself.
 const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
@@ -77,15 +78,6 @@ pub(crate) fn strategy(text: &str) -> Result<bool, String> {
             format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
         }),
     }
-}
-
-/// One or several of `--labels`, held against the form that they must have.
-pub(crate) fn label(text: &str) -> Result<(), String> {
-    text.split(',').filter(|_| !text.is_empty()).try_for_each(|text| pair(text).map(drop))
-}
-
-fn pair(text: &str) -> Result<(&str, &str), String> {
-    text.split_once('=').ok_or_else(|| format!("{text} must be formatted as key=value"))
 }
 
 /// The form of what is printed.
@@ -226,8 +218,8 @@ pub(crate) struct ChartArgs {
     #[arg(long, value_name = "TEXT", help_heading = "Release")]
     pub description: Option<String>,
     /// Labels of the release's record: key=value,...; an upgrade takes one away by key=null
-    #[arg(short, long, value_delimiter = ',', value_name = "LABELS", help_heading = "Release")]
-    pub labels: Vec<String>,
+    #[arg(short, long, value_name = "LABELS", help_heading = "Release")]
+    pub labels: Vec<Pairs>,
     /// Keep the whole chart in the record, as helm does, and not only what is needed of it
     #[arg(long, help_heading = "Release")]
     pub full_record: bool,
@@ -348,12 +340,9 @@ impl ChartArgs {
     /// The labels of `--labels`; `None` takes one away.
     pub(crate) fn labels(&self, is_upgrade: bool) -> Result<BTreeMap<String, Option<String>>> {
         let mut labels = BTreeMap::new();
-        for text in self.labels.iter().filter(|text| !text.is_empty()) {
-            let (key, value) = pair(text).map_err(|why| {
-                anyhow!("invalid argument {text:?} for \"-l, --labels\" flag: {why}")
-            })?;
-            let value = Some(value.to_owned()).filter(|value| !is_upgrade || value != "null");
-            labels.insert(key.to_owned(), value);
+        for (key, value) in self.labels.iter().flat_map(|pairs| &pairs.0) {
+            let value = Some(value.clone()).filter(|value| !is_upgrade || value != "null");
+            labels.insert(key.clone(), value);
         }
         if labels.keys().any(|key| SYSTEM_LABELS.contains(&key.as_str())) {
             bail!(

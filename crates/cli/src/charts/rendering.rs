@@ -7,6 +7,7 @@ use catamaran_chart::{Budget, Chart, CompiledChart, Profile, RenderError};
 use catamaran_repository::Finder;
 use clap::Args;
 
+use super::Loader;
 use super::flags::{GlobalArgs, ProfileArgs};
 use crate::dependency;
 use crate::post_renderer::PostRendererArgs;
@@ -54,19 +55,19 @@ impl RenderingArgs {
         Ok((finder, path))
     }
 
-    /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with
-    /// `--dependency-update` the charts that it misses are fetched first.
+    /// The chart at a path, as `prepare` leaves it; with `--dependency-update` the charts that it
+    /// misses are fetched first.
     pub(crate) fn compile(
         &self,
         path: &Path,
         finder: &Finder,
-        with_crds: bool,
+        load: Loader,
         prepare: impl Fn(&mut Chart),
     ) -> Result<CompiledChart> {
-        let compiled = match self.compile_once(path, with_crds, &prepare)? {
+        let compiled = match self.compile_once(path, load, &prepare)? {
             Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
                 dependency::update(path, finder)?;
-                self.compile_once(path, with_crds, &prepare)?
+                self.compile_once(path, load, &prepare)?
             }
             compiled => compiled,
         };
@@ -76,10 +77,10 @@ impl RenderingArgs {
     fn compile_once(
         &self,
         path: &Path,
-        with_crds: bool,
+        load: Loader,
         prepare: impl Fn(&mut Chart),
     ) -> Result<Result<CompiledChart, RenderError>> {
-        let mut chart = super::load(path, self.profile(), with_crds)?;
+        let mut chart = super::load(path, self.profile(), load)?;
         if self.skip_schema_validation {
             chart = chart.without_schemas();
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use catamaran_sprig::parse_duration;
 use clap::Args;
 
-use crate::actions::{label, strategy};
+use crate::actions::strategy;
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
-use crate::charts::slices::{Slice, path};
+use crate::charts::slices::{Pairs, Slice, path};
 
 /// Render a chart, as `helm template` does
 ///
@@ -134,8 +134,8 @@ pub(crate) struct IgnoredArgs {
     wait: Option<bool>,
     #[arg(long, hide = true)]
     description: Option<String>,
-    #[arg(short, long, hide = true, value_parser = label)]
-    labels: Vec<()>,
+    #[arg(short, long, hide = true)]
+    labels: Vec<Pairs>,
     #[arg(long, hide = true, value_parser = parse_duration)]
     timeout: Option<Duration>,
 }
