@@ -29,7 +29,9 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     }
     match (a.split_first_chunk::<8>(), b.split_first_chunk::<8>()) {
         (Some((x, a_rest)), Some((y, b_rest))) => {
-            x == y && a.last_chunk::<8>() == b.last_chunk::<8>() && (a.len() <= 16 || a_rest == b_rest)
+            x == y
+                && a.last_chunk::<8>() == b.last_chunk::<8>()
+                && (a.len() <= 16 || a_rest == b_rest)
         }
         _ => match (a.first_chunk::<4>(), b.first_chunk::<4>()) {
             (Some(x), Some(y)) => x == y && a.last_chunk::<4>() == b.last_chunk::<4>(),
