@@ -1,6 +1,7 @@
 //! Flags that several actions have in common.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -10,6 +11,7 @@ use clap::Args;
 
 use crate::charts::flags::{ValueArgs, go_bool};
 use crate::charts::rendering::RenderingArgs;
+use crate::charts::slices::Slice;
 
 /// Labels that Helm keeps for itself.
 const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
@@ -36,7 +38,7 @@ pub(crate) struct WaitArgs {
         long,
         default_value = "5m0s",
         value_name = "DURATION",
-        value_parser = parse_duration
+        value_parser = timeout
     )]
     timeout: Duration,
 }
@@ -79,13 +81,40 @@ pub(crate) fn strategy(text: &str) -> Result<bool, String> {
     }
 }
 
-/// One or several of `--labels`, held against the form that they must have.
-pub(crate) fn label(text: &str) -> Result<(), String> {
-    text.split(',').filter(|_| !text.is_empty()).try_for_each(|text| pair(text).map(drop))
+/// How long to wait at most, as Go writes it. What is over before it begins is over at once.
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+    let negative = text.strip_prefix('-').filter(|rest| !rest.starts_with('+'));
+    match negative.and_then(|rest| parse_duration(rest).ok()) {
+        Some(before) => Ok(before.min(Duration::from_nanos(1))),
+        None => parse_duration(text),
+    }
 }
 
-fn pair(text: &str) -> Result<(&str, &str), String> {
-    text.split_once('=').ok_or_else(|| format!("{text} must be formatted as key=value"))
+/// What one `--labels` says: `key=value`, or a record of such pairs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Labels(Vec<(String, String)>);
+
+impl FromStr for Labels {
+    type Err = String;
+
+    /// # Errors
+    ///
+    /// What is no pair; the text of Go's reader of flags.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pairs = match text.matches('=').count() {
+            0 => vec![text.to_owned()],
+            // Commas part pairs only where there are several.
+            1 => vec![text.trim_matches('"').to_owned()],
+            _ => text.parse::<Slice>()?.0,
+        };
+        pairs.iter().map(|text| pair(text)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) =
+        text.split_once('=').ok_or_else(|| format!("{text} must be formatted as key=value"))?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// The form of what is printed.
@@ -226,8 +255,8 @@ pub(crate) struct ChartArgs {
     #[arg(long, value_name = "TEXT", help_heading = "Release")]
     pub description: Option<String>,
     /// Labels of the release's record: key=value,...; an upgrade takes one away by key=null
-    #[arg(short, long, value_delimiter = ',', value_name = "LABELS", help_heading = "Release")]
-    pub labels: Vec<String>,
+    #[arg(short, long, value_name = "LABELS", help_heading = "Release")]
+    pub labels: Vec<Labels>,
     /// Keep the whole chart in the record, as helm does, and not only what is needed of it
     #[arg(long, help_heading = "Release")]
     pub full_record: bool,
@@ -314,9 +343,6 @@ impl ForceArgs {
 
     /// How objects are written; refuses what excludes each other.
     pub(crate) fn force(&self) -> Result<Force> {
-        if self.force {
-            deprecated("--force", "--force-replace");
-        }
         let replace = self.force || self.force_replace;
         match (replace, self.recreate_on_immutable) {
             (true, _) if self.force_conflicts => bail!(
@@ -333,9 +359,6 @@ impl ForceArgs {
 impl ChartArgs {
     /// Refuses what cannot be done as asked.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.failure.atomic {
-            deprecated("--atomic", "--rollback-on-failure");
-        }
         self.force.method(None)?;
         self.force.force().map(drop)
     }
@@ -348,12 +371,9 @@ impl ChartArgs {
     /// The labels of `--labels`; `None` takes one away.
     pub(crate) fn labels(&self, is_upgrade: bool) -> Result<BTreeMap<String, Option<String>>> {
         let mut labels = BTreeMap::new();
-        for text in self.labels.iter().filter(|text| !text.is_empty()) {
-            let (key, value) = pair(text).map_err(|why| {
-                anyhow!("invalid argument {text:?} for \"-l, --labels\" flag: {why}")
-            })?;
-            let value = Some(value.to_owned()).filter(|value| !is_upgrade || value != "null");
-            labels.insert(key.to_owned(), value);
+        for (key, value) in self.labels.iter().flat_map(|labels| &labels.0) {
+            let value = Some(value.clone()).filter(|value| !is_upgrade || value != "null");
+            labels.insert(key.clone(), value);
         }
         if labels.keys().any(|key| SYSTEM_LABELS.contains(&key.as_str())) {
             bail!(
@@ -363,11 +383,6 @@ impl ChartArgs {
         }
         Ok(labels)
     }
-}
-
-/// What helm says of a flag that has another name by now.
-fn deprecated(flag: &str, name: &str) {
-    eprintln!("Flag {flag} has been deprecated, use {name} instead");
 }
 
 /// Which way dependents go.

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_sprig::parse_duration;
 use clap::Args;
 
-use crate::actions::{label, strategy};
+use crate::actions::{Labels, strategy, timeout};
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
-use crate::charts::slices::{Slice, path};
+use crate::charts::slices::Slice;
 
 /// Render a chart, as `helm template` does
 ///
@@ -73,7 +72,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     pub skip_tests: bool,
     /// Write files into this folder instead of printing
-    #[arg(long, value_name = "FOLDER", help_heading = "Output", value_parser = path())]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     pub output_dir: Option<PathBuf>,
     /// With --output-dir: inside it, into a folder with the release's name
     #[arg(long, help_heading = "Output")]
@@ -134,8 +133,8 @@ pub(crate) struct IgnoredArgs {
     wait: Option<bool>,
     #[arg(long, hide = true)]
     description: Option<String>,
-    #[arg(short, long, hide = true, value_parser = label)]
-    labels: Vec<()>,
-    #[arg(long, hide = true, value_parser = parse_duration)]
+    #[arg(short, long, hide = true)]
+    labels: Vec<Labels>,
+    #[arg(long, hide = true, value_parser = timeout)]
     timeout: Option<Duration>,
 }
