@@ -353,6 +353,11 @@ fn warnings_are_helms() {
     fs::write(folder.path().join("c/Chart.yaml"), chart).unwrap();
     let hook = "metadata: {annotations: {helm.sh/hook: 'crd-install, test'}}\n";
     fs::write(folder.path().join("c/templates/hooks.yaml"), hook).unwrap();
+    let fails = "{{ if .Values.fail }}{{ fail \"no\" }}{{ end }}\n";
+    fs::write(folder.path().join("c/templates/fails.yaml"), fails).unwrap();
+    let chart = "apiVersion: v2\nname: lacking\nversion: 1.2.3\ndeprecated: true\ndependencies: [{name: x, version: 1}]\n";
+    fs::create_dir_all(folder.path().join("lacking")).unwrap();
+    fs::write(folder.path().join("lacking/Chart.yaml"), chart).unwrap();
     fs::write(folder.path().join("more.yaml"), "global: text\nsub: {x: {y: 1}, global: {a: 1}}\n")
         .unwrap();
     for (helm, profile) in generations() {
@@ -367,6 +372,10 @@ fn warnings_are_helms() {
             "demo c --validate=false",
             "demo c --hide-notes",
             "demo c --render-subchart-notes",
+            // Of what fails later, too.
+            "demo c --set a=text,replicas=x",
+            "demo c --set n.a=1,fail=true",
+            "demo lacking",
         ] {
             let arguments: Vec<&str> = line.split(' ').collect();
             let Pair { helm, ours } = both(&helm, profile, folder.path(), &arguments);

@@ -55,7 +55,8 @@ impl RenderingArgs {
     }
 
     /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with
-    /// `--dependency-update` the charts that it misses are fetched first.
+    /// `--dependency-update` the charts that it misses are fetched first. Tells of a chart that is
+    /// deprecated.
     pub(crate) fn compile(
         &self,
         path: &Path,
@@ -63,27 +64,26 @@ impl RenderingArgs {
         with_crds: bool,
         prepare: impl Fn(&mut Chart),
     ) -> Result<CompiledChart> {
-        let compiled = match self.compile_once(path, with_crds, &prepare)? {
+        let chart = self.load(path, with_crds, &prepare)?;
+        if chart.metadata.deprecated && !chart.is_library() {
+            eprintln!("{}", super::deprecated(self.profile()));
+        }
+        let compiled = match chart.compile() {
             Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
                 dependency::update(path, finder)?;
-                self.compile_once(path, with_crds, &prepare)?
+                self.load(path, with_crds, &prepare)?.compile()
             }
             compiled => compiled,
         };
         compiled.map_err(|error| anyhow!(error.text(self.profile())))
     }
 
-    fn compile_once(
-        &self,
-        path: &Path,
-        with_crds: bool,
-        prepare: impl Fn(&mut Chart),
-    ) -> Result<Result<CompiledChart, RenderError>> {
+    fn load(&self, path: &Path, with_crds: bool, prepare: impl Fn(&mut Chart)) -> Result<Chart> {
         let mut chart = super::load(path, self.profile(), with_crds)?;
         if self.skip_schema_validation {
             chart = chart.without_schemas();
         }
         prepare(&mut chart);
-        Ok(chart.compile())
+        Ok(chart)
     }
 }

@@ -38,9 +38,6 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let values = charts::values(&args.values, &finder, profile)?;
     let chart = args.rendering.compile(&path, &finder, args.include_crds, |_| {})?;
     let chart = chart.with_post_renderers(steps);
-    if chart.metadata().deprecated {
-        eprintln!("{}", charts::deprecated(profile));
-    }
     let connect = || Cluster::connect(&args.rendering.global.cluster);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     charts::check_name(&name, profile)?;
@@ -64,6 +61,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => {
+            charts::warn(&chart.warnings(&input));
             let mut raw = Vec::new();
             let text = charts::failed(&args.rendering.global, profile, &error, &mut raw)?;
             output::print_raw(args, &raw, out)?;
@@ -71,7 +69,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
             return Err(style.explain(text, &error, chart.chart(), &args.values));
         }
     };
-    charts::warn(&rendered);
+    charts::warn(&rendered.warnings);
     if let Some(cluster) = cluster.as_ref().filter(|_| asks.abilities) {
         if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
             eprintln!(
