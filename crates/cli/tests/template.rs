@@ -356,6 +356,11 @@ fn warnings_are_helms() {
     let fails = "{{ if .Values.fail }}{{ fail \"no\" }}{{ end }}\n";
     fs::write(folder.path().join("c/templates/fails.yaml"), fails).unwrap();
     let chart = "apiVersion: v2\nname: lacking\nversion: 1.2.3\ndeprecated: true\ndependencies: [{name: x, version: 1}]\n";
+    let needs = "apiVersion: v2\nname: needs\nversion: 1.2.3\ndependencies: [{name: sub, version: 0.1.0}]\n";
+    fs::create_dir_all(folder.path().join("needs/charts/sub")).unwrap();
+    fs::write(folder.path().join("needs/Chart.yaml"), needs).unwrap();
+    let sub = "apiVersion: v2\nname: sub\nversion: 0.1.0\n";
+    fs::write(folder.path().join("needs/charts/sub/Chart.yaml"), sub).unwrap();
     fs::create_dir_all(folder.path().join("lacking")).unwrap();
     fs::write(folder.path().join("lacking/Chart.yaml"), chart).unwrap();
     fs::write(folder.path().join("more.yaml"), "global: text\nsub: {x: {y: 1}, global: {a: 1}}\n")
@@ -376,6 +381,7 @@ fn warnings_are_helms() {
             "demo c --set a=text,replicas=x",
             "demo c --set n.a=1,fail=true",
             "demo lacking",
+            "demo needs --set sub=text",
         ] {
             let arguments: Vec<&str> = line.split(' ').collect();
             let Pair { helm, ours } = both(&helm, profile, folder.path(), &arguments);

@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
 use super::templates::{Source, Templates};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
+use crate::notice::Notice;
 use crate::values::{self, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
@@ -58,13 +59,25 @@ pub(super) fn render(
     Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? }))
 }
 
-/// What Helm logs of values before it renders.
+/// What Helm logs of values before it renders, in the end why it does not.
 pub(super) fn warnings(chart: &Chart, cache: &Cache, input: &RenderInput<'_>) -> Vec<String> {
-    let (given, room) = (input.values, input.budget.memory);
+    let (given, profile, room) = (input.values, input.profile, input.budget.memory);
     let (mut heap, mut warnings) = (Heap::new(), Vec::new());
     let noticed = &mut warnings;
-    values::prepare(&mut heap, chart, &cache.defaults, given, input.profile, room, noticed)
-        .map_or(warnings, |prepared| prepared.warnings)
+    let error =
+        match values::prepare(&mut heap, chart, &cache.defaults, given, profile, room, noticed) {
+            Ok(prepared) => return prepared.warnings,
+            Err(error) => error.text(profile),
+        };
+    let why =
+        error.strip_prefix(values::DEPENDENCIES_FAILED).and_then(|why| why.strip_prefix(": "));
+    if let Some(why) = why {
+        let attributes = &[("error", why)];
+        let message = values::DEPENDENCIES_FAILED;
+        warnings
+            .push(Notice { level: "ERROR", message, attributes, helm3: ("", "") }.line(profile));
+    }
+    warnings
 }
 
 /// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and

@@ -58,6 +58,9 @@ pub(crate) fn compatible(constraint: &str, version: &str, profile: Profile) -> b
     }
 }
 
+/// What Helm 4 says where the values of a subchart are none.
+pub(crate) const DEPENDENCIES_FAILED: &str = "chart dependencies processing failed";
+
 /// Values on the heap, and the charts that take part.
 pub(crate) struct Prepared<'c> {
     pub(crate) root: Node<'c>,
@@ -84,7 +87,7 @@ pub(crate) fn prepare<'c>(
     coalescer.dependencies(&mut root, user).map_err(|coalesce::Mismatch(text)| {
         RenderError::Values(match profile {
             Profile::Helm318 => text,
-            Profile::Helm43 => format!("chart dependencies processing failed: {text}"),
+            Profile::Helm43 => format!("{DEPENDENCIES_FAILED}: {text}"),
         })
     })?;
     let values = coalescer.values(&root, user, false);
