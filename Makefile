@@ -61,7 +61,7 @@ LOCALCLUSTER := $(DEBUG_DIR)/localcluster run --nodes $(NODES) --
 IMAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/images
 REALCLUSTER := $(DEBUG_DIR)/localcluster run --real-node \
 	$(addprefix --image $(IMAGES)/,operator.tar memcached.tar) --
-SCRIPTS = .ci/run $(wildcard hack/*.sh hack/*/*.sh)
+SCRIPTS = .ci/run $(wildcard hack/*.sh hack/*/*.sh crates/*/tests/*.sh crates/*/tests/*/*.sh)
 
 # Puts the pinned tools first on the PATH of the rest of the recipe. In two
 # steps, because a failure inside eval's argument would go unnoticed.

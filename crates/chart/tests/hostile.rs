@@ -6,7 +6,7 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's helpers")]
-#![allow(clippy::too_many_lines, clippy::items_after_statements, reason = "tables of cases")]
+#![allow(clippy::items_after_statements, reason = "tables of cases")]
 #![allow(
     clippy::format_collect,
     clippy::format_push_string,

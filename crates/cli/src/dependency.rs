@@ -83,8 +83,10 @@ fn fetch(args: &FetchArgs, choose: bool) -> Result<()> {
     Ok(())
 }
 
-/// For a chart that is about to be rendered, `--dependency-update`.
+/// For a chart that is about to be rendered, `--dependency-update`. As in Helm, who signed what it
+/// needs is not asked.
 pub(crate) fn update(chart: &Path, finder: &Finder) -> Result<()> {
     let (mut out, mut pulled) = (io::stdout(), io::stderr());
-    wait(Dependencies::new(finder, chart, false, &mut out, &mut pulled).update())
+    let finder = Finder { keyring: None, ..finder.clone() };
+    wait(Dependencies::new(&finder, chart, false, &mut out, &mut pulled).update())
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use catamaran_chart::Profile;
 use catamaran_repository::{Access, Finder, RepositoryError, Settings, Wanted};
 use clap::Args;
 
 use crate::charts::flags::FilesArgs;
+use crate::charts::slices;
 
 /// Where a chart comes from.
 #[derive(Args, Debug, Default)]
@@ -47,9 +48,13 @@ pub(crate) struct SourceArgs {
     /// Speak to registries without TLS
     #[arg(long)]
     pub plain_http: bool,
-    #[arg(long, hide = true)]
+    /// Take only an archive that a key of the keyring has signed: its provenance, NAME.tgz.prov,
+    /// lies beside it
+    #[arg(long)]
     pub verify: bool,
-    #[arg(long, hide = true)]
+    /// The keys of those who sign charts, as packets, as armor or as GnuPG's keybox [default: GnuPG's
+    /// own, pubring.gpg or pubring.kbx]
+    #[arg(long, value_name = "FILE", value_parser = slices::path())]
     pub keyring: Option<PathBuf>,
 }
 
@@ -79,25 +84,27 @@ impl SourceArgs {
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
             plain_http: self.plain_http,
         };
-        Finder { settings, access, profile }
+        let keyring = || self.keyring.clone().unwrap_or_else(|| settings.keyring());
+        let keyring = self.verify.then(keyring);
+        Finder { settings, access, profile, keyring }
     }
 
     /// The chart that was asked for, on disk: fetched, if it is not there.
     pub(crate) fn locate(&self, finder: &Finder, name: &str) -> Result<PathBuf> {
-        if self.verify {
-            bail!("--verify is not supported yet");
-        }
         let version = self.version.as_deref().unwrap_or_default();
         let version = if version.is_empty() && self.devel { ">0.0.0-0" } else { version };
         let repository = self.repo.as_deref().unwrap_or_default();
         let wanted = Wanted { name, version, repository };
         let said = |error: RepositoryError| anyhow!(error.text(finder.profile));
-        let located = match finder.here(wanted).map_err(said)? {
-            Some(located) => located,
-            None => wait(async { finder.locate(wanted).await.map_err(said) })?,
-        };
-        located.messages.iter().for_each(|message| eprintln!("{message}"));
-        Ok(located.path)
+        if let Some(path) = finder.here(wanted).map_err(said)? {
+            return Ok(path);
+        }
+        let mut messages = Vec::new();
+        let path = wait(async { finder.locate(wanted, &mut messages).await.map_err(said) });
+        for message in messages {
+            eprintln!("{message}");
+        }
+        path
     }
 }
 

@@ -262,20 +262,6 @@ fn flags_may_come_before_the_command() {
 }
 
 #[test]
-fn what_is_not_done_yet_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    shows(folder.path());
-    let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
-        .args(["template", "demo", "c", "--verify"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    assert!(fault(&output).contains("not supported yet"), "{}", fault(&output));
-}
-
-#[test]
 fn help_shows_what_works() {
     let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
         .args(["template", "--help"])
@@ -392,45 +378,79 @@ fn warnings_are_helms() {
     }
 }
 
-/// What a person sees at a terminal of a chart that fails, below Helm's text.
+/// A chart that fails in as many ways as there are modes.
+const FAILS: &[(&str, &str)] = &[
+    ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+    ("c/values.yaml", "image:\n  tags: v1\n  port: 80\nlist: []\n"),
+    ("c/templates/_h.tpl", "{{ define \"tag\" }}\n  {{- .Values.image.tag.name }}\n{{ end }}\n"),
+    (
+        "c/templates/a.yaml",
+        "{{ if eq .Values.mode \"include\" }}\na: {{ include \"tag\" . }}\n{{ end }}\n",
+    ),
+    (
+        "c/templates/b.yaml",
+        "{{ if eq .Values.mode \"tpl\" }}\n\tb: {{ tpl \"{{ .Values.x.y }}\" . }}\n{{ end }}\n",
+    ),
+    (
+        "c/templates/c.yaml",
+        "{{ if eq .Values.mode \"yaml\" }}\nkind: A\nmetadata:\n  name: a: b\n{{ end }}\n",
+    ),
+    (
+        "c/templates/d.yaml",
+        "{{ if eq .Values.mode \"required\" }}{{ required \"a tag\" .Values.image.tag }}{{ end }}\n",
+    ),
+    ("c/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+    (
+        "c/charts/sub/templates/a.yaml",
+        "{{ if eq .Values.global.mode \"sub\" }}{{ .Values.db.host }}{{ end }}\n",
+    ),
+    (
+        "c/values.schema.json",
+        r#"{"properties": {"image": {"properties": {"port": {"type": "integer"}}}}}"#,
+    ),
+    ("bad.yaml", "# mine\nimage:\n  port: x\n"),
+];
+
+/// What a person sees of it at a terminal, below Helm's text.
+const TOLD: &[(&str, &[&str])] = &[
+    (
+        "--set mode=include,global.mode=x",
+        &[
+            "--> c/templates/a.yaml:2:7\n",
+            "2 | a: {{ include \"tag\" . }}\n  |       --------------- from here\n",
+            "--> c/templates/_h.tpl:2:7\n",
+            "2 |   {{- .Values.image.tag.name }}\n  |       ^^^^^^^^^^^^^^^^^^^^^^ nil pointer evaluating interface {}.name\n",
+            "help: values path image.tag is not set; did you mean `image.tags`?\n",
+        ],
+    ),
+    (
+        "--set mode=tpl,global.mode=x",
+        &["--> gotpl:1:", ".Values.x.y", "help: values path x is not set\n"],
+    ),
+    (
+        "--set mode=yaml,global.mode=x",
+        &[
+            "--> c/templates/c.yaml, rendered, line 3 of the document\n",
+            "3 |   name: a: b\n",
+            "^ mapping values are not allowed in this context\n",
+            "--debug prints",
+        ],
+    ),
+    (
+        "--set mode=required,global.mode=x",
+        &["a tag\n", "help: values path image.tag is not set; did you mean `image.tags`?\n"],
+    ),
+    ("--set mode=x,global.mode=sub", &["help: values path sub.db is not set\n", ".Values.db.host"]),
+    (
+        "--set mode=x,global.mode=x -f bad.yaml",
+        &["help: values path image.port (bad.yaml:3): got string, want integer\n"],
+    ),
+];
+
 #[test]
 fn people_see_where_and_why() {
     let folder = tempfile::tempdir().unwrap();
-    let files = [
-        ("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
-        ("c/values.yaml", "image:\n  tags: v1\n  port: 80\nlist: []\n"),
-        (
-            "c/templates/_h.tpl",
-            "{{ define \"tag\" }}\n  {{- .Values.image.tag.name }}\n{{ end }}\n",
-        ),
-        (
-            "c/templates/a.yaml",
-            "{{ if eq .Values.mode \"include\" }}\na: {{ include \"tag\" . }}\n{{ end }}\n",
-        ),
-        (
-            "c/templates/b.yaml",
-            "{{ if eq .Values.mode \"tpl\" }}\n\tb: {{ tpl \"{{ .Values.x.y }}\" . }}\n{{ end }}\n",
-        ),
-        (
-            "c/templates/c.yaml",
-            "{{ if eq .Values.mode \"yaml\" }}\nkind: A\nmetadata:\n  name: a: b\n{{ end }}\n",
-        ),
-        (
-            "c/templates/d.yaml",
-            "{{ if eq .Values.mode \"required\" }}{{ required \"a tag\" .Values.image.tag }}{{ end }}\n",
-        ),
-        ("c/charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
-        (
-            "c/charts/sub/templates/a.yaml",
-            "{{ if eq .Values.global.mode \"sub\" }}{{ .Values.db.host }}{{ end }}\n",
-        ),
-        (
-            "c/values.schema.json",
-            r#"{"properties": {"image": {"properties": {"port": {"type": "integer"}}}}}"#,
-        ),
-        ("bad.yaml", "# mine\nimage:\n  port: x\n"),
-    ];
-    for (path, text) in files {
+    for (path, text) in FAILS {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -446,44 +466,7 @@ fn people_see_where_and_why() {
             .unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
-    let table: &[(&str, &[&str])] = &[
-        (
-            "--set mode=include,global.mode=x",
-            &[
-                "--> c/templates/a.yaml:2:7\n",
-                "2 | a: {{ include \"tag\" . }}\n  |       --------------- from here\n",
-                "--> c/templates/_h.tpl:2:7\n",
-                "2 |   {{- .Values.image.tag.name }}\n  |       ^^^^^^^^^^^^^^^^^^^^^^ nil pointer evaluating interface {}.name\n",
-                "help: values path image.tag is not set; did you mean `image.tags`?\n",
-            ],
-        ),
-        (
-            "--set mode=tpl,global.mode=x",
-            &["--> gotpl:1:", ".Values.x.y", "help: values path x is not set\n"],
-        ),
-        (
-            "--set mode=yaml,global.mode=x",
-            &[
-                "--> c/templates/c.yaml, rendered, line 3 of the document\n",
-                "3 |   name: a: b\n",
-                "^ mapping values are not allowed in this context\n",
-                "--debug prints",
-            ],
-        ),
-        (
-            "--set mode=required,global.mode=x",
-            &["a tag\n", "help: values path image.tag is not set; did you mean `image.tags`?\n"],
-        ),
-        (
-            "--set mode=x,global.mode=sub",
-            &["help: values path sub.db is not set\n", ".Values.db.host"],
-        ),
-        (
-            "--set mode=x,global.mode=x -f bad.yaml",
-            &["help: values path image.port (bad.yaml:3): got string, want integer\n"],
-        ),
-    ];
-    for (line, wanted) in table {
+    for (line, wanted) in TOLD {
         let (plain, explained) = (told(line, "never"), told(line, "always"));
         assert!(explained.starts_with(&plain), "helm's text comes first:\n{explained}");
         assert_eq!(plain, told(line, ""), "a pipe gets helm's text alone");

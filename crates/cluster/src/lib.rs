@@ -14,4 +14,5 @@ pub mod mapper;
 pub mod observed;
 pub mod readiness;
 pub mod redact;
+pub mod rights;
 pub mod watch;

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::SystemTime;
 
-use catamaran_chart::values::{merge, read_file, read_json, strvals};
+use catamaran_chart::values::Sources;
 use catamaran_chart::{
     Budget, Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderError,
     RenderInput,
@@ -92,46 +92,20 @@ fn explain(error: &RenderError, profile: Profile) -> String {
 
 /// All values laid over each other, in Helm's order of the flags.
 fn gather(case: &Case) -> Result<Map<String, Value>, String> {
-    let mut values = Map::new();
-    for (at, text) in case.values.iter().enumerate() {
-        let file = read_file(text.as_bytes(), case.profile);
-        let file = file.map_err(|fault| format!("failed to parse values{at}.yaml: {fault}"))?;
-        merge(&mut values, file);
-    }
+    let name = |at: usize| format!("values{at}.yaml");
+    let mut sources =
+        Sources { files: (0..case.values.len()).map(name).collect(), ..Sources::default() };
     for line in &case.set {
-        if let SetLine::Json(line) = line {
-            set_json(line, &mut values, case.profile)?;
-        }
+        let (lines, line) = match line {
+            SetLine::Typed(line) => (&mut sources.typed, line),
+            SetLine::Text(line) => (&mut sources.texts, line),
+            SetLine::Json(line) => (&mut sources.json, line),
+            SetLine::Literal(line) => (&mut sources.literals, line),
+        };
+        lines.push(line.clone());
     }
-    let fail = |flag: &str, result: Result<(), strvals::StrvalsError>| {
-        result.map_err(|fault| format!("failed parsing {flag} data: {fault}"))
-    };
-    for line in &case.set {
-        if let SetLine::Typed(line) = line {
-            fail("--set", strvals::parse_into(line, &mut values))?;
-        }
-    }
-    for line in &case.set {
-        if let SetLine::Text(line) = line {
-            fail("--set-string", strvals::parse_into_text(line, &mut values))?;
-        }
-    }
-    for line in &case.set {
-        if let SetLine::Literal(line) = line {
-            fail("--set-literal", strvals::parse_into_literal(line, &mut values))?;
-        }
-    }
-    Ok(values)
-}
-
-fn set_json(line: &str, values: &mut Map<String, Value>, profile: Profile) -> Result<(), String> {
-    if profile == Profile::Helm43 && line.trim().starts_with('{') {
-        let object = read_json(line.trim());
-        let object =
-            object.ok_or_else(|| format!("failed parsing --set-json data JSON: {line}"))?;
-        merge(values, object);
-        return Ok(());
-    }
-    let result = strvals::parse_into_json(line, values);
-    result.map_err(|_| format!("failed parsing --set-json data {line}"))
+    sources.gather(case.profile, |path| {
+        let text = case.values.iter().enumerate().find(|(at, _)| name(*at) == path);
+        text.map(|(_, text)| text.clone().into_bytes()).ok_or_else(|| path.to_owned())
+    })
 }

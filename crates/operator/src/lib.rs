@@ -22,7 +22,6 @@ mod metrics;
 mod names;
 pub mod native;
 mod options;
-mod rights;
 mod serve;
 pub mod watches;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{RepositoryError, files};
+use crate::{RepositoryError, files, provenance};
 
 /// The largest archive of a chart: 100 MiB, as much as may come out of it.
 pub const MAX_CHART_BYTES: u64 = catamaran_chart::load::MAX_CHART_BYTES;
@@ -56,22 +56,38 @@ impl fmt::Debug for Digest {
 
 /// The cached chart with this digest. What lies in its place and is something else is not it:
 /// Helm itself trusts the digest that an index claims.
-pub(crate) fn find(root: &Path, digest: Digest) -> Option<(PathBuf, Vec<u8>)> {
-    let path = place(root, digest);
-    let bytes = files::read(&path, MAX_CHART_BYTES).ok()?;
-    (Digest::of(&bytes) == digest).then_some((path, bytes))
+pub(crate) fn find_chart(root: &Path, digest: Digest) -> Option<Vec<u8>> {
+    let bytes = files::read(&place(root, digest, "chart"), MAX_CHART_BYTES).ok()?;
+    (Digest::of(&bytes) == digest).then_some(bytes)
 }
 
 /// Keeps a chart.
-pub(crate) fn put(root: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
-    let path = place(root, Digest::of(bytes));
+pub(crate) fn put_chart(root: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
+    put(place(root, Digest::of(bytes), "chart"), bytes)
+}
+
+/// What is signed of the chart with this digest. Whether it is signed well is seen every time.
+pub(crate) fn find_provenance(root: &Path, digest: Digest) -> Option<Vec<u8>> {
+    files::read(&place(root, digest, "prov"), provenance::MAX_BYTES).ok()
+}
+
+/// Keeps what is signed of a chart.
+pub(crate) fn put_provenance(
+    root: &Path,
+    digest: Digest,
+    bytes: &[u8],
+) -> Result<(), RepositoryError> {
+    put(place(root, digest, "prov"), bytes).map(|_| ())
+}
+
+fn put(path: PathBuf, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
     files::write(&path, bytes).map_err(|error| RepositoryError::io("open", &path, &error))?;
     Ok(path)
 }
 
-fn place(root: &Path, digest: Digest) -> PathBuf {
+fn place(root: &Path, digest: Digest, kind: &str) -> PathBuf {
     let name = digest.to_string();
-    root.join(name.get(..2).unwrap_or_default()).join(format!("{name}.chart"))
+    root.join(name.get(..2).unwrap_or_default()).join(format!("{name}.{kind}"))
 }
 
 #[cfg(test)]
@@ -81,11 +97,11 @@ mod tests {
     #[test]
     fn what_is_found_is_what_was_put() {
         let root = tempfile::tempdir().unwrap();
-        let path = put(root.path(), b"chart").unwrap();
+        let path = put_chart(root.path(), b"chart").unwrap();
         let digest = Digest::of(b"chart");
-        assert_eq!(find(root.path(), digest), Some((path.clone(), b"chart".to_vec())));
+        assert_eq!(find_chart(root.path(), digest), Some(b"chart".to_vec()));
         std::fs::write(path, b"poison").unwrap();
-        assert_eq!(find(root.path(), digest), None);
+        assert_eq!(find_chart(root.path(), digest), None);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use catamaran_chart::{LoadError, Profile};
 use catamaran_sprig::semver::SemverError;
 
+use crate::ProvenanceError;
+
 /// Why a chart, an index or a file could not be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -139,6 +141,9 @@ pub enum RepositoryError {
     /// A chart that was fetched, or is depended on, cannot be loaded.
     #[error(transparent)]
     Chart(#[from] LoadError),
+    /// A chart is not signed as it was asked to be.
+    #[error(transparent)]
+    Provenance(#[from] ProvenanceError),
     /// The dependencies of a chart cannot be brought together.
     #[error("{0}")]
     Dependency(String),

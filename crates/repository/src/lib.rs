@@ -18,6 +18,8 @@ mod http;
 pub mod index;
 mod locate;
 mod oci;
+mod origin;
+mod provenance;
 mod settings;
 
 pub use access::Access;
@@ -25,5 +27,6 @@ pub use config::{Entry, repositories};
 pub use dependencies::Dependencies;
 pub use error::{IndexError, RepositoryError};
 pub use index::{ChartVersion, Index};
-pub use locate::{Finder, Located, Wanted};
+pub use locate::{Finder, Wanted};
+pub use provenance::{OpenPgpError, ProvenanceError};
 pub use settings::Settings;

@@ -6,16 +6,15 @@ use catamaran_chart::{Profile, gopath};
 use catamaran_sprig::check_url;
 
 use crate::address::{self, is_http, is_oci, same_server};
-use crate::cache::{self, Digest};
+use crate::cache;
 use crate::http::{Http, Kind};
-use crate::oci::Registry;
+use crate::oci::{Layer, Registry};
+use crate::origin::Origin;
 use crate::{
-    Access, ChartVersion, Entry, Index, RepositoryError, Settings, files, index, repositories,
+    Access, ChartVersion, Entry, Index, RepositoryError, Settings, files, index, provenance,
+    repositories,
 };
 
-/// What archives of charts are asked for as.
-const ARCHIVE: &str = "application/gzip,application/octet-stream";
-const CHART: Kind = Kind { what: "chart", limit: cache::MAX_CHART_BYTES };
 const INDEX: Kind = Kind { what: "index", limit: index::MAX_BYTES };
 /// Values and the like: 20 MiB.
 const FILE: Kind = Kind { what: "file", limit: 20 << 20 };
@@ -29,6 +28,8 @@ pub struct Finder {
     pub access: Access,
     /// Which Helm to follow.
     pub profile: Profile,
+    /// The keys of those whose charts are taken, `--verify`; `None` takes anybody's.
+    pub keyring: Option<PathBuf>,
 }
 
 /// A chart that is asked for.
@@ -43,47 +44,38 @@ pub struct Wanted<'a> {
     pub repository: &'a str,
 }
 
-/// A chart on disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// The folder or the archive, absolute.
-    pub path: PathBuf,
-    /// What Helm would say on standard error.
-    pub messages: Vec<String>,
-}
-
-/// An archive of a chart.
-#[derive(Clone, Debug)]
-pub(crate) struct Archive {
-    pub bytes: Vec<u8>,
-    /// The name of the file at its server.
-    pub name: String,
-}
-
 impl Finder {
-    /// Finds a chart, and fetches it if it is not on this machine.
+    /// Finds a chart, and fetches it if it is not on this machine: the folder or the archive, as
+    /// an absolute path. `messages` is what Helm would say on standard error, errors or not.
     ///
     /// # Errors
     ///
     /// See [`RepositoryError`].
-    pub async fn locate(&self, wanted: Wanted<'_>) -> Result<Located, RepositoryError> {
-        if let Some(located) = self.here(wanted)? {
-            return Ok(located);
+    pub async fn locate(
+        &self,
+        wanted: Wanted<'_>,
+        messages: &mut Vec<String>,
+    ) -> Result<PathBuf, RepositoryError> {
+        if let Some(path) = self.here(wanted)? {
+            return Ok(path);
         }
         let (name, version) = (wanted.name.trim(), wanted.version.trim());
-        let mut messages = Vec::new();
-        let archive = if wanted.repository.is_empty() {
-            self.archive(name, version, &self.access, &mut messages).await?
+        let origin = if wanted.repository.is_empty() {
+            self.origin(name, version, self.access.clone(), messages).await?
         } else {
             let repository = Entry::unknown(String::new(), wanted.repository.to_owned());
             let http = Http::new(self.access.clone());
-            let place = self.find_at(&http, &repository, name, version, &mut messages).await?;
+            let place = self.find_at(&http, &repository, name, version, messages).await?;
             let access = self.access_to(wanted.repository, &place);
-            self.archive(&place, version, &access, &mut messages).await?
+            self.origin(&place, version, access, messages).await?
         };
-        let path = cache::put(&self.settings.content_cache, &archive.bytes)?;
-        let path = std::path::absolute(&path).unwrap_or(path);
-        Ok(Located { path, messages })
+        let cache = &self.settings.content_cache;
+        let archive = match &self.keyring {
+            Some(keyring) => origin.signed_archive(cache, keyring, messages).await?,
+            None => origin.archive(cache, messages).await?,
+        };
+        let path = cache::put_chart(cache, &archive.bytes)?;
+        Ok(std::path::absolute(&path).unwrap_or(path))
     }
 
     /// Finds a chart on this machine, without waiting for anything; `None` if it has to be fetched.
@@ -91,7 +83,7 @@ impl Finder {
     /// # Errors
     ///
     /// See [`RepositoryError`].
-    pub fn here(&self, wanted: Wanted<'_>) -> Result<Option<Located>, RepositoryError> {
+    pub fn here(&self, wanted: Wanted<'_>) -> Result<Option<PathBuf>, RepositoryError> {
         Http::new(self.access.clone()).check()?;
         if !wanted.repository.is_empty() && self.profile != Profile::Helm318 {
             return Ok(None);
@@ -102,7 +94,10 @@ impl Finder {
             let path = std::path::absolute(path)
                 .map_err(|error| RepositoryError::io("stat", path, &error))?;
             let path = path.to_str().map(gopath::clean).map_or(path.clone(), PathBuf::from);
-            return Ok(Some(Located { path, messages: Vec::new() }));
+            if let Some(keyring) = &self.keyring {
+                provenance::check_file(&path, keyring)?;
+            }
+            return Ok(Some(path));
         }
         if path.is_absolute() || name.starts_with('.') {
             return Err(RepositoryError::NoPath(name.to_owned()));
@@ -120,7 +115,7 @@ impl Finder {
         if is_oci(place) {
             let registry = Registry::new(self.settings.clone(), Access::default());
             let mut messages = Vec::new();
-            return Ok(Some(registry.pull(place, &mut messages).await?.bytes));
+            return Ok(Some(registry.pull(place, Layer::Chart, &mut messages).await?.bytes));
         }
         if !is_http(place) {
             return Ok(None);
@@ -216,18 +211,18 @@ impl Finder {
         Ok((path, bytes))
     }
 
-    /// Fetches a chart that is no path, or takes it from the cache.
-    pub(crate) async fn archive(
+    /// Where a chart lies that is no path.
+    async fn origin(
         &self,
         reference: &str,
         version: &str,
-        access: &Access,
+        access: Access,
         messages: &mut Vec<String>,
-    ) -> Result<Archive, RepositoryError> {
+    ) -> Result<Origin, RepositoryError> {
         if is_oci(reference) && reference.len() > "oci://".len() {
-            let registry = Registry::new(self.settings.clone(), access.clone());
+            let registry = Registry::new(self.settings.clone(), access);
             let place = registry.resolve(reference, version).await?;
-            return registry.pull(&place, messages).await;
+            return Ok(Origin::Registry { registry, place });
         }
         let known = repositories(&self.settings.repository_config)?;
         if let Some(url) = full_address(reference) {
@@ -236,11 +231,16 @@ impl Finder {
             if !matches!(scheme, "http" | "https") {
                 return Err(RepositoryError::Scheme(scheme.to_owned()));
             }
-            let (base, access) = match owner {
+            let (owner, access) = match owner {
                 Some(owner) => (owner.url.as_str(), access.overlaid(&owner.access())),
-                None => (reference, access.clone()),
+                None => (reference, access),
             };
-            return self.download(&Http::new(access), reference, base, "", messages).await;
+            return Ok(Origin::Server {
+                http: Http::new(access),
+                place: reference.to_owned(),
+                owner: owner.to_owned(),
+                digest: String::new(),
+            });
         }
         let (entry, chart) = named(reference, &known)?;
         let index = self
@@ -261,40 +261,14 @@ impl Finder {
         let place = address::resolve(&entry.url, urls.first().ok_or_else(none)?)?;
         if is_oci(&place) {
             let registry = Registry::new(self.settings.clone(), access.anonymous());
-            return registry.pull(&place, messages).await;
+            return Ok(Origin::Registry { registry, place });
         }
-        let http = Http::new(access.overlaid(&entry.access()));
-        self.download(&http, &place, &entry.url, digest, messages).await
-    }
-
-    /// Fetches an archive, unless the cache has one with the digest.
-    pub(crate) async fn download(
-        &self,
-        http: &Http,
-        place: &str,
-        owner: &str,
-        digest: &str,
-        messages: &mut Vec<String>,
-    ) -> Result<Archive, RepositoryError> {
-        let name = file_name(place);
-        let claimed = Digest::parse(digest)?;
-        if let Some((_, bytes)) =
-            claimed.and_then(|digest| cache::find(&self.settings.content_cache, digest))
-        {
-            return Ok(Archive { bytes, name });
-        }
-        if !is_http(place) {
-            return Err(RepositoryError::Scheme(address::scheme(place).unwrap_or_default()));
-        }
-        let bytes = http.get(place, owner, Some(ARCHIVE), CHART).await?;
-        let actual = Digest::of(&bytes);
-        if let Some(claimed) = claimed.filter(|claimed| *claimed != actual) {
-            messages.push(format!(
-                "level=WARN msg=\"the chart is not the one that its repository's index tells of\" chart={} digest={actual} index={claimed}",
-                address::shown(place)
-            ));
-        }
-        Ok(Archive { bytes, name })
+        Ok(Origin::Server {
+            http: Http::new(access.overlaid(&entry.access())),
+            place,
+            owner: entry.url.clone(),
+            digest: digest.clone(),
+        })
     }
 
     /// The repository among the user's whose index has this address: its credentials are for it.
@@ -365,12 +339,6 @@ fn named<'e, 'r>(
         return Err(RepositoryError::NoAddress(name.to_owned()));
     }
     Ok((entry, chart))
-}
-
-/// The last part of an address's path.
-fn file_name(place: &str) -> String {
-    let path = place.split(['?', '#']).next().unwrap_or_default();
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn other_version(name: &str, version: &str, chart: &ChartVersion) -> String {

@@ -1,5 +1,6 @@
 //! Where the user's Helm keeps its files.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The places of Helm's configuration and caches; the same ones that `helm env` tells.
@@ -17,6 +18,8 @@ pub struct Settings {
     pub docker_config: Option<PathBuf>,
     /// The folders of plugins.
     pub plugins: Vec<PathBuf>,
+    /// The folder of GnuPG, which keeps the keys of others.
+    pub gnupg: PathBuf,
 }
 
 impl Settings {
@@ -53,7 +56,17 @@ impl Settings {
             registry_config: place("HELM_REGISTRY_CONFIG", config.join("registry/config.json")),
             docker_config: docker.map(|folder| folder.join("config.json")),
             plugins: std::env::split_paths(&plugins).collect(),
+            gnupg: place("GNUPGHOME", home.join(".gnupg")),
         }
+    }
+
+    /// The user's keyring, if none is named: GnuPG's older file, or else the one of GnuPG 2.1.
+    pub fn keyring(&self) -> PathBuf {
+        let is_missing = |path: &PathBuf| {
+            std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        let (old, new) = (self.gnupg.join("pubring.gpg"), self.gnupg.join("pubring.kbx"));
+        if is_missing(&old) && !is_missing(&new) { new } else { old }
     }
 
     /// The cached index of a repository. A name that would leave the folder is none.

@@ -70,8 +70,9 @@ async fn pull(
 ) -> Result<(String, Vec<String>), RepositoryError> {
     let access = Access { plain_http: true, ..access };
     let wanted = Wanted { name, version, repository: "" };
-    let located = home.finder(access).locate(wanted).await?;
-    Ok((Chart::load(&located.path)?.metadata.version, located.messages))
+    let mut messages = Vec::new();
+    let path = home.finder(access).locate(wanted, &mut messages).await?;
+    Ok((Chart::load(&path)?.metadata.version, messages))
 }
 
 #[tokio::test]

@@ -37,8 +37,8 @@ async fn version_of(
     access: Access,
     wanted: Wanted<'_>,
 ) -> Result<String, RepositoryError> {
-    let located = home.finder(access).locate(wanted).await?;
-    Ok(Chart::load(&located.path)?.metadata.version)
+    let path = home.finder(access).locate(wanted, &mut Vec::new()).await?;
+    Ok(Chart::load(&path)?.metadata.version)
 }
 
 #[tokio::test]
@@ -234,11 +234,12 @@ async fn what_the_cache_has_is_not_fetched_and_poison_is_not_used() {
 
     // An index that claims the digest of another chart does not take its place.
     home.add("r", &server.address, "", &index(&"0".repeat(64)));
-    let located = home.finder(Access::default()).locate(wanted).await.unwrap();
-    assert_eq!(located.path, cached);
-    assert!(located.messages.iter().any(|text| text.contains("is not the one")), "{located:?}");
+    let mut messages = Vec::new();
+    let path = home.finder(Access::default()).locate(wanted, &mut messages).await.unwrap();
+    assert_eq!(path, cached);
+    assert!(messages.iter().any(|text| text.contains("is not the one")), "{messages:?}");
     home.add("r", &server.address, "", &index("nonsense"));
-    assert!(home.finder(Access::default()).locate(wanted).await.is_err());
+    assert!(home.finder(Access::default()).locate(wanted, &mut messages).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -91,8 +91,8 @@ impl Authority {
 async fn fetch(server: &Server, access: Access) -> Result<String, RepositoryError> {
     let home = Home::new();
     let wanted = Wanted { name: "c", version: "", repository: &server.address };
-    let located = home.finder(access).locate(wanted).await?;
-    Ok(Chart::load(&located.path)?.metadata.version)
+    let path = home.finder(access).locate(wanted, &mut Vec::new()).await?;
+    Ok(Chart::load(&path)?.metadata.version)
 }
 
 fn trusting(ca_file: Option<PathBuf>) -> Access {

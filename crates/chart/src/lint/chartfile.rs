@@ -83,74 +83,13 @@ impl Chartfile {
     /// No key twice, none that is unknown.
     fn strict(&self) -> Rule {
         check_repeated_keys(&self.text).map_err(|error| error.to_string())?;
-        match unknown(&self.fields, &KNOWN) {
+        match Metadata::unknown_field(&self.fields, &[]) {
             Some(key) => Err(format!(
                 "error unmarshaling JSON: while decoding JSON: json: unknown field {key:?}"
             )),
             None => Ok(()),
         }
     }
-}
-
-/// The fields of an object, and those of the objects in its lists.
-struct Known {
-    fields: &'static [&'static str],
-    lists: &'static [(&'static str, Known)],
-}
-
-const KNOWN: Known = Known {
-    fields: &[
-        "name",
-        "home",
-        "sources",
-        "version",
-        "description",
-        "keywords",
-        "maintainers",
-        "icon",
-        "apiVersion",
-        "condition",
-        "tags",
-        "appVersion",
-        "deprecated",
-        "annotations",
-        "kubeVersion",
-        "dependencies",
-        "type",
-    ],
-    lists: &[
-        ("maintainers", Known { fields: &["name", "email", "url"], lists: &[] }),
-        (
-            "dependencies",
-            Known {
-                fields: &[
-                    "name",
-                    "version",
-                    "repository",
-                    "condition",
-                    "tags",
-                    "enabled",
-                    "import-values",
-                    "alias",
-                ],
-                lists: &[],
-            },
-        ),
-    ],
-};
-
-/// The first unknown key in byte order, outer or inner.
-fn unknown<'f>(fields: &'f Map<String, Value>, known: &Known) -> Option<&'f str> {
-    let mut keys: Vec<_> = fields.iter().collect();
-    keys.sort_unstable_by_key(|(key, _)| key.as_str());
-    keys.into_iter().find_map(|(key, value)| {
-        if !known.fields.iter().any(|field| field.eq_ignore_ascii_case(key)) {
-            return Some(key.as_str());
-        }
-        let (_, inner) = known.lists.iter().find(|(list, _)| list.eq_ignore_ascii_case(key))?;
-        let mut items = value.as_array()?.iter().filter_map(Value::as_object);
-        items.find_map(|item| unknown(item, inner))
-    })
 }
 
 fn name(metadata: &Metadata) -> Rule {

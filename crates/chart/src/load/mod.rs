@@ -5,6 +5,7 @@ mod decode;
 mod dir;
 mod glob;
 mod ignore;
+mod known;
 mod metadata;
 mod tar_names;
 mod unpacked;

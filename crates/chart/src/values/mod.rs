@@ -24,7 +24,8 @@ pub(crate) use ready::{ReadyValues, Wanted};
 pub(crate) use schema::{KeptSchemas, accepted_elsewhere, check_against};
 pub use sources::Sources;
 pub(crate) use tree::Node;
-pub use user::{merge, read_file, read_json};
+pub use user::merge;
+pub(crate) use user::{read_file, read_json};
 
 /// The user's values merged over the chart's defaults and its subcharts', as
 /// `.Values` holds them and `helm get values --all` prints them.

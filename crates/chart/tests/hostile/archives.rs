@@ -59,27 +59,39 @@ fn zeros(out: &mut impl std::io::Write, mebibytes: usize) {
     (0..mebibytes).for_each(|_| out.write_all(&vec![0; 1 << 20]).unwrap());
 }
 
+fn case(name: &str, bytes: Vec<u8>, end: End) -> Case {
+    Case { name: name.to_owned(), input: Input::Archive(bytes), end }
+}
+
+/// A sound chart with a file of this name.
+fn named(path: &str, error: &'static str) -> Case {
+    let bytes = with(|out| entry(out, path, EntryType::Regular, b"x"));
+    case(&format!("the file {path}"), bytes, End::Error(error))
+}
+
+/// A sound chart with something that is no file, and leads out of it. It has no content, as in
+/// Helm: nothing outside of the archive is ever read.
+fn linked(name: &str, kind: EntryType) -> Case {
+    let bytes = with(|out| {
+        let mut header = header("c/x", 0, kind);
+        header.set_link_name_literal("/etc/passwd").unwrap();
+        header.set_cksum();
+        out.write_all(header.as_bytes()).unwrap();
+    });
+    case(name, bytes, End::Prints("a: \"\""))
+}
+
+/// A sound chart with this archive as a subchart.
+fn inner(bytes: &[u8]) -> Vec<u8> {
+    with(|out| entry(out, "c/charts/d.tgz", EntryType::Regular, bytes))
+}
+
 pub fn cases() -> Vec<Case> {
-    let case = |name: &str, bytes: Vec<u8>, end: End| Case {
-        name: name.to_owned(),
-        input: Input::Archive(bytes),
-        end,
-    };
-    let named = |path: &str, error: &'static str| {
-        let bytes = with(|out| entry(out, path, EntryType::Regular, b"x"));
-        case(&format!("the file {path}"), bytes, End::Error(error))
-    };
-    let linked = |name: &str, kind: EntryType, end: End| {
-        let bytes = with(|out| {
-            let mut header = header("c/x", 0, kind);
-            header.set_link_name_literal("/etc/passwd").unwrap();
-            header.set_cksum();
-            out.write_all(header.as_bytes()).unwrap();
-        });
-        case(name, bytes, end)
-    };
-    let inner =
-        |bytes: Vec<u8>| with(|out| entry(out, "c/charts/d.tgz", EntryType::Regular, &bytes));
+    [broken(), large(), many(), within(), escaping()].into_iter().flatten().collect()
+}
+
+/// What is no archive of a chart.
+fn broken() -> Vec<Case> {
     vec![
         case(
             "no archive",
@@ -88,6 +100,12 @@ pub fn cases() -> Vec<Case> {
         ),
         case("an archive cut off", with(|_| {}).into_iter().take(60).collect(), End::Error("")),
         case("nothing in it", gz(end), End::Error("no files in chart archive")),
+    ]
+}
+
+/// Files that are large, or say that they are.
+fn large() -> Vec<Case> {
+    vec![
         case("two gigabytes of zeros", gz(|out| zeros(out, 2048)), End::Error("")),
         case(
             "a file of a gigabyte",
@@ -123,6 +141,12 @@ pub fn cases() -> Vec<Case> {
             }),
             End::Error("larger than the maximum size"),
         ),
+    ]
+}
+
+/// Very many entries, and entries about entries.
+fn many() -> Vec<Case> {
+    vec![
         case(
             "a million files",
             with(|out| {
@@ -178,12 +202,18 @@ pub fn cases() -> Vec<Case> {
             }),
             End::Error(""),
         ),
+    ]
+}
+
+/// Archives in archives.
+fn within() -> Vec<Case> {
+    vec![
         case(
             "an archive in an archive in an archive",
-            (0..100).fold(with(|_| {}), |bytes, _| inner(bytes)),
+            (0..100).fold(with(|_| {}), |bytes, _| inner(&bytes)),
             End::Error("nested more than 64"),
         ),
-        case("a bomb inside", inner(gz(|out| zeros(out, 1024))), End::Error("")),
+        case("a bomb inside", inner(&gz(|out| zeros(out, 1024))), End::Error("")),
         case(
             "many bombs inside",
             with(|out| {
@@ -198,14 +228,19 @@ pub fn cases() -> Vec<Case> {
             }),
             End::Error("packed too tightly"),
         ),
+    ]
+}
+
+/// Names and links that lead out of the chart.
+fn escaping() -> Vec<Case> {
+    vec![
         named("c/../../x", "illegally references parent directory"),
         named("c//etc/passwd", "illegally contains absolute paths"),
         named("c/c:/windows/x", "illegally named files"),
         named("c\\..\\..\\x", "illegally references parent directory"),
-        // Links have no content, as in Helm: nothing outside of the archive is ever read.
-        linked("a symbolic link", EntryType::Symlink, End::Prints("a: \"\"")),
-        linked("a hard link", EntryType::Link, End::Prints("a: \"\"")),
-        linked("a device", EntryType::Char, End::Prints("a: \"\"")),
-        linked("a pipe", EntryType::Fifo, End::Prints("a: \"\"")),
+        linked("a symbolic link", EntryType::Symlink),
+        linked("a hard link", EntryType::Link),
+        linked("a device", EntryType::Char),
+        linked("a pipe", EntryType::Fifo),
     ]
 }

@@ -5,44 +5,38 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::case::{Case, End, File, Input, chart_yaml, file};
+use crate::case::{Case, End, Input, chart_yaml, file, folder};
 
 fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+const IRREGULAR: End = End::Error("irregular file");
+
+/// A chart that prints its file `x`, with something more in its folder.
+fn made(name: &str, finish: fn(&Path), end: End) -> Case {
+    let template = file("templates/a.yaml", "a: {{ .Files.Get \"x\" | quote }}");
+    let input = Input::Made(vec![chart_yaml(), template], finish);
+    Case { name: name.to_owned(), input, end }
+}
+
 pub fn cases() -> Vec<Case> {
-    let template = || file("templates/a.yaml", "a: {{ .Files.Get \"x\" | quote }}");
-    let made = |name: &str, finish: fn(&Path), end: End| Case {
-        name: name.to_owned(),
-        input: Input::Made(vec![chart_yaml(), template()], finish),
-        end,
-    };
-    const IRREGULAR: &str = "irregular file";
-    let many: Vec<File> = (0..60_000).map(|n| file(&format!("f/{n}"), "")).collect();
+    [irregular(), linked(), large(), many()].into_iter().flatten().collect()
+}
+
+/// Pipes, devices, sockets.
+fn irregular() -> Vec<Case> {
     vec![
-        made(
-            "values.yaml is a pipe",
-            |chart| pipe(&chart.join("values.yaml")),
-            End::Error(IRREGULAR),
-        ),
-        made(
-            "a template is a pipe",
-            |chart| pipe(&chart.join("templates/b.yaml")),
-            End::Error(IRREGULAR),
-        ),
-        made(
-            ".helmignore is a pipe",
-            |chart| pipe(&chart.join(".helmignore")),
-            End::Error(IRREGULAR),
-        ),
+        made("values.yaml is a pipe", |chart| pipe(&chart.join("values.yaml")), IRREGULAR),
+        made("a template is a pipe", |chart| pipe(&chart.join("templates/b.yaml")), IRREGULAR),
+        made(".helmignore is a pipe", |chart| pipe(&chart.join(".helmignore")), IRREGULAR),
         made(
             "the chart is a pipe",
             |chart| {
                 fs::remove_dir_all(chart).unwrap();
                 pipe(chart);
             },
-            End::Error(IRREGULAR),
+            IRREGULAR,
         ),
         made(
             "the chart is a device",
@@ -50,17 +44,17 @@ pub fn cases() -> Vec<Case> {
                 fs::remove_dir_all(chart).unwrap();
                 symlink("/dev/zero", chart).unwrap();
             },
-            End::Error(IRREGULAR),
+            IRREGULAR,
         ),
         made(
             "values.yaml leads to a device",
             |chart| symlink("/dev/zero", chart.join("values.yaml")).unwrap(),
-            End::Error(IRREGULAR),
+            IRREGULAR,
         ),
         made(
             ".helmignore leads to a device",
             |chart| symlink("/dev/zero", chart.join(".helmignore")).unwrap(),
-            End::Error(IRREGULAR),
+            IRREGULAR,
         ),
         made(
             "a file without a length, and without an end",
@@ -70,8 +64,14 @@ pub fn cases() -> Vec<Case> {
         made(
             "a socket",
             |chart| drop(std::os::unix::net::UnixListener::bind(chart.join("s")).unwrap()),
-            End::Error(IRREGULAR),
+            IRREGULAR,
         ),
+    ]
+}
+
+/// Links that lead somewhere else.
+fn linked() -> Vec<Case> {
+    vec![
         made(
             "a folder that leads to itself",
             |chart| symlink(".", chart.join("loop")).unwrap(),
@@ -99,6 +99,12 @@ pub fn cases() -> Vec<Case> {
             },
             End::Prints("a: \"shared\""),
         ),
+    ]
+}
+
+/// Files that are larger than what they hold.
+fn large() -> Vec<Case> {
+    vec![
         made(
             "a sparse file of a terabyte",
             |chart| fs::File::create(chart.join("x")).unwrap().set_len(1 << 40).unwrap(),
@@ -121,21 +127,19 @@ pub fn cases() -> Vec<Case> {
             |chart| fs::File::create(chart.join(".helmignore")).unwrap().set_len(1 << 30).unwrap(),
             End::Error("larger than the maximum file size"),
         ),
-        Case {
-            name: "very many files".into(),
-            input: Input::Folder([vec![chart_yaml()], many].concat()),
-            end: End::Error("more than 50000 files"),
-        },
-        Case {
-            name: "very many rules for very many files".into(),
-            input: Input::Folder(
-                [
-                    vec![chart_yaml(), file(".helmignore", "x*y\n".repeat(60_000))],
-                    (0..5000).map(|n| file(&format!("f/{n}"), "")).collect(),
-                ]
-                .concat(),
-            ),
-            end: End::Error("more than"),
-        },
+    ]
+}
+
+/// More files than a chart has.
+fn many() -> Vec<Case> {
+    let empty = |count: usize| (0..count).map(|n| file(&format!("f/{n}"), ""));
+    let rules = file(".helmignore", "x*y\n".repeat(60_000));
+    vec![
+        folder("very many files", empty(60_000).collect(), End::Error("more than 50000 files")),
+        folder(
+            "very many rules for very many files",
+            std::iter::once(rules).chain(empty(5000)).collect(),
+            End::Error("more than"),
+        ),
     ]
 }

@@ -2,32 +2,32 @@
 
 use crate::case::{Case, End, Input, file};
 
+fn chart(name: &str, text: &str, end: End) -> Case {
+    let template = file("templates/a.yaml", "a: {{ .Chart.Name | quote }}");
+    let input = Input::Folder(vec![file("Chart.yaml", text), template]);
+    Case { name: name.to_owned(), input, end }
+}
+
+/// A sound Chart.yaml and more.
+fn with(name: &str, rest: &str, end: End) -> Case {
+    chart(name, &format!("apiVersion: v2\nname: c\nversion: 1.0.0\n{rest}\n"), end)
+}
+
+fn named(name: &str, end: End) -> Case {
+    let text = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
+    chart(&format!("the name {name}"), &text, end)
+}
+
+fn version(version: &str, end: End) -> Case {
+    let text = format!("apiVersion: v2\nname: c\nversion: {version}\n");
+    chart(&format!("the version {version}"), &text, end)
+}
+
 pub fn cases() -> Vec<Case> {
-    let chart = |name: &str, text: &str, end: End| Case {
-        name: name.to_owned(),
-        input: Input::Folder(vec![
-            file("Chart.yaml", text),
-            file("templates/a.yaml", "a: {{ .Chart.Name | quote }}"),
-        ]),
-        end,
-    };
-    let with = |name: &str, rest: &str, end: End| {
-        chart(name, &format!("apiVersion: v2\nname: c\nversion: 1.0.0\n{rest}\n"), end)
-    };
-    let named = |name: &str, end: End| {
-        chart(
-            &format!("the name {name}"),
-            &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
-            end,
-        )
-    };
-    let version = |version: &str, end: End| {
-        chart(
-            &format!("the version {version}"),
-            &format!("apiVersion: v2\nname: c\nversion: {version}\n"),
-            end,
-        )
-    };
+    [names_and_versions(), wrong_types(), dependencies()].into_iter().flatten().collect()
+}
+
+fn names_and_versions() -> Vec<Case> {
     vec![
         // CVE-2026-35206, CVE-2024-25620
         named(".", End::Error("is not allowed")),
@@ -50,7 +50,12 @@ pub fn cases() -> Vec<Case> {
         version("99999999999999999999.0.0", End::Error("is invalid")),
         version(&"1".repeat(1_000_000), End::Error("")),
         version("[1]", End::Error("cannot unmarshal array")),
-        // CVE-2025-55198: wrong types
+    ]
+}
+
+/// CVE-2025-55198.
+fn wrong_types() -> Vec<Case> {
+    vec![
         chart("a list", "- a\n", End::Error("cannot unmarshal array")),
         chart("a text", "a", End::Error("cannot unmarshal string")),
         chart("nothing", "", End::Error("")),
@@ -92,7 +97,12 @@ pub fn cases() -> Vec<Case> {
             &format!("kubeVersion: \"{}\"", ">=1 ".repeat(100_000)),
             End::Error(""),
         ),
-        // CVE-2020-15184: aliases
+    ]
+}
+
+/// Aliases (CVE-2020-15184), names and numbers of dependencies.
+fn dependencies() -> Vec<Case> {
+    vec![
         with(
             "an alias that is a path",
             "dependencies: [{name: a, version: 1.0.0, alias: ../../x}]",

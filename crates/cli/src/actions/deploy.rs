@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail};
 use catamaran_chart::{
-    Capabilities, CompiledChart, Lookups, ReleaseFacts, RenderInput, Rendered, fresh_seed,
+    Capabilities, Chart, CompiledChart, Lookups, ReleaseFacts, RenderInput, Rendered, fresh_seed,
 };
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
 use catamaran_release::plan::{Goal, is_drawn_alike};
@@ -180,12 +180,13 @@ impl<'a> Deployment<'a> {
     fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
         let profile = self.args.rendering.profile();
         let steps = self.args.rendering.post_renderer.steps(profile)?;
-        let chart = self.args.rendering.compile(&self.path, &self.finder, true, |chart| {
-            if let Some(defaults) = &chosen.defaults {
-                chart.values.clone_from(defaults);
-                chart.more_values.clear();
-            }
-        })?;
+        let chart =
+            self.args.rendering.compile(&self.path, &self.finder, Chart::load, |chart| {
+                if let Some(defaults) = &chosen.defaults {
+                    chart.values.clone_from(defaults);
+                    chart.more_values.clear();
+                }
+            })?;
         if self.doing == Doing::Install && chart.chart().is_library() {
             bail!("{} charts are not installable", chart.metadata().kind);
         }

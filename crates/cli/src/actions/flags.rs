@@ -1,7 +1,6 @@
 //! Flags that several actions have in common.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -11,7 +10,7 @@ use clap::Args;
 
 use crate::charts::flags::{ValueArgs, go_bool};
 use crate::charts::rendering::RenderingArgs;
-use crate::charts::slices::Slice;
+use crate::charts::slices::Pairs;
 
 /// Labels that Helm keeps for itself.
 const SYSTEM_LABELS: [&str; 6] = ["name", "owner", "status", "version", "createdAt", "modifiedAt"];
@@ -88,33 +87,6 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
         Some(before) => Ok(before.min(Duration::from_nanos(1))),
         None => parse_duration(text),
     }
-}
-
-/// What one `--labels` says: `key=value`, or a record of such pairs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Labels(Vec<(String, String)>);
-
-impl FromStr for Labels {
-    type Err = String;
-
-    /// # Errors
-    ///
-    /// What is no pair; the text of Go's reader of flags.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let pairs = match text.matches('=').count() {
-            0 => vec![text.to_owned()],
-            // Commas part pairs only where there are several.
-            1 => vec![text.trim_matches('"').to_owned()],
-            _ => text.parse::<Slice>()?.0,
-        };
-        pairs.iter().map(|text| pair(text)).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) =
-        text.split_once('=').ok_or_else(|| format!("{text} must be formatted as key=value"))?;
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// The form of what is printed.
@@ -256,7 +228,7 @@ pub(crate) struct ChartArgs {
     pub description: Option<String>,
     /// Labels of the release's record: key=value,...; an upgrade takes one away by key=null
     #[arg(short, long, value_name = "LABELS", help_heading = "Release")]
-    pub labels: Vec<Labels>,
+    pub labels: Vec<Pairs>,
     /// Keep the whole chart in the record, as helm does, and not only what is needed of it
     #[arg(long, help_heading = "Release")]
     pub full_record: bool,
@@ -371,7 +343,7 @@ impl ChartArgs {
     /// The labels of `--labels`; `None` takes one away.
     pub(crate) fn labels(&self, is_upgrade: bool) -> Result<BTreeMap<String, Option<String>>> {
         let mut labels = BTreeMap::new();
-        for (key, value) in self.labels.iter().flat_map(|labels| &labels.0) {
+        for (key, value) in self.labels.iter().flat_map(|pairs| &pairs.0) {
             let value = Some(value.clone()).filter(|value| !is_upgrade || value != "null");
             labels.insert(key.clone(), value);
         }

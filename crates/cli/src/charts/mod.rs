@@ -22,7 +22,7 @@ use crate::explain::Explained;
 
 pub(crate) use faults::{HINT, deprecated, document, failed, push, warn};
 pub(crate) use names::{check_name, made_name};
-pub(crate) use place::load;
+pub(crate) use place::{Loader, load};
 pub(crate) use typed::check as check_typed;
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;

@@ -4,10 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_chart::{Chart, Profile, go_io_error};
+use catamaran_chart::{Chart, LoadError, Profile, go_io_error};
 
-/// Loads a chart to render it, with or without the bytes of its CRDs.
-pub(crate) fn load(path: &Path, profile: Profile, with_crds: bool) -> Result<Chart> {
+/// What reads a chart: [`Chart::load`], or [`Chart::load_without_crds`] for who needs no CRDs.
+pub(crate) type Loader = fn(&Path) -> Result<Chart, LoadError>;
+
+/// Reads a chart to render it; the error is Helm's text.
+pub(crate) fn load(path: &Path, profile: Profile, load: Loader) -> Result<Chart> {
     let top = path.join("Chart.yaml");
     if profile == Profile::Helm43
         && path.is_dir()
@@ -16,6 +19,5 @@ pub(crate) fn load(path: &Path, profile: Profile, with_crds: bool) -> Result<Cha
         let top = top.display().to_string();
         bail!("unable to detect chart at {top}: {}", go_io_error("open", &top, &error));
     }
-    let load = if with_crds { Chart::load } else { Chart::load_without_crds };
     load(path).map_err(|error| anyhow!(error.text(profile)))
 }

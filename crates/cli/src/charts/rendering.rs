@@ -7,6 +7,7 @@ use catamaran_chart::{Budget, Chart, CompiledChart, Profile, RenderError};
 use catamaran_repository::Finder;
 use clap::Args;
 
+use super::Loader;
 use super::flags::{GlobalArgs, ProfileArgs};
 use crate::dependency;
 use crate::post_renderer::PostRendererArgs;
@@ -54,32 +55,31 @@ impl RenderingArgs {
         Ok((finder, path))
     }
 
-    /// The chart at a path, as `prepare` leaves it, with or without the bytes of its CRDs; with
-    /// `--dependency-update` the charts that it misses are fetched first. Tells of a chart that is
-    /// deprecated.
+    /// The chart at a path, as `prepare` leaves it; with `--dependency-update` the charts that it
+    /// misses are fetched first. Tells of a chart that is deprecated.
     pub(crate) fn compile(
         &self,
         path: &Path,
         finder: &Finder,
-        with_crds: bool,
+        load: Loader,
         prepare: impl Fn(&mut Chart),
     ) -> Result<CompiledChart> {
-        let chart = self.load(path, with_crds, &prepare)?;
+        let chart = self.load(path, load, &prepare)?;
         if chart.metadata.deprecated && !chart.is_library() {
             eprintln!("{}", super::deprecated(self.profile()));
         }
         let compiled = match chart.compile() {
             Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
                 dependency::update(path, finder)?;
-                self.load(path, with_crds, &prepare)?.compile()
+                self.load(path, load, &prepare)?.compile()
             }
             compiled => compiled,
         };
         compiled.map_err(|error| anyhow!(error.text(self.profile())))
     }
 
-    fn load(&self, path: &Path, with_crds: bool, prepare: impl Fn(&mut Chart)) -> Result<Chart> {
-        let mut chart = super::load(path, self.profile(), with_crds)?;
+    fn load(&self, path: &Path, load: Loader, prepare: impl Fn(&mut Chart)) -> Result<Chart> {
+        let mut chart = super::load(path, self.profile(), load)?;
         if self.skip_schema_validation {
             chart = chart.without_schemas();
         }

@@ -41,6 +41,31 @@ impl FromStr for Slice {
     }
 }
 
+/// What one flag of `key=value,…` was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pairs(pub Vec<(String, String)>);
+
+impl FromStr for Pairs {
+    type Err = String;
+
+    /// One pair is taken as it is, so that its value may have commas; several are a record.
+    ///
+    /// # Errors
+    ///
+    /// What is no pair, and a quote that is none; the texts of Go's.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pairs = match text.matches('=').count() {
+            0 | 1 => vec![text.trim_matches('"').to_owned()],
+            _ => text.parse::<Slice>()?.0,
+        };
+        let split = |pair: String| match pair.split_once('=') {
+            Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+            None => Err(format!("{pair} must be formatted as key=value")),
+        };
+        pairs.into_iter().map(split).collect::<Result<_, _>>().map(Self)
+    }
+}
+
 type Field<'t> = (String, Option<&'t str>);
 
 /// Up to the comma; what is behind it, if there is one.
@@ -96,6 +121,31 @@ pub(crate) fn path() -> impl TypedValueParser<Value = PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_are_taken_apart_as_in_go() {
+        let read = |text: &str| text.parse::<Pairs>().map(|pairs| pairs.0);
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        for (text, pairs) in [
+            ("a=b", vec![pair("a", "b")]),
+            ("a=b,c", vec![pair("a", "b,c")]),
+            ("\"a=b\"", vec![pair("a", "b")]),
+            ("=", vec![pair("", "")]),
+            ("a==b", vec![pair("a", "=b")]),
+            ("a=b,c=d", vec![pair("a", "b"), pair("c", "d")]),
+            ("\"a=b,c\",d=e", vec![pair("a", "b,c"), pair("d", "e")]),
+        ] {
+            assert_eq!(read(text).unwrap(), pairs, "{text}");
+        }
+        for (text, error) in [
+            ("", " must be formatted as key=value"),
+            ("a", "a must be formatted as key=value"),
+            ("a=b,c,d=e", "c must be formatted as key=value"),
+            ("a=1,b=\"2", "parse error on line 1, column 7: bare \" in non-quoted-field"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), error, "{text}");
+        }
+    }
 
     #[test]
     fn records_are_taken_apart_as_in_go() {

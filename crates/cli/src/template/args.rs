@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::actions::{Labels, strategy, timeout};
+use crate::actions::{strategy, timeout};
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
-use crate::charts::slices::Slice;
+use crate::charts::slices::{Pairs, Slice};
 
 /// Render a chart, as `helm template` does
 ///
@@ -134,7 +134,7 @@ pub(crate) struct IgnoredArgs {
     #[arg(long, hide = true)]
     description: Option<String>,
     #[arg(short, long, hide = true)]
-    labels: Vec<Labels>,
+    labels: Vec<Pairs>,
     #[arg(long, hide = true, value_parser = timeout)]
     timeout: Option<Duration>,
 }

@@ -9,13 +9,13 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use catamaran_chart::{
-    Capabilities, KubeVersion, Lookups, Profile, ReleaseFacts, RenderInput, fresh_seed,
+    Capabilities, Chart, KubeVersion, Lookups, Profile, ReleaseFacts, RenderInput, fresh_seed,
 };
 
 pub(crate) use args::TemplateArgs;
 
 use crate::charts::cluster::{self, Cluster};
-use crate::charts::{self, flags, slices};
+use crate::charts::{self, Loader, flags, slices};
 use crate::explain::Style;
 
 /// Runs the command.
@@ -36,7 +36,8 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
     let (finder, path) = args.rendering.locate(&place)?;
     let values = charts::values(&args.values, &finder, profile)?;
-    let chart = args.rendering.compile(&path, &finder, args.include_crds, |_| {})?;
+    let load: Loader = if args.include_crds { Chart::load } else { Chart::load_without_crds };
+    let chart = args.rendering.compile(&path, &finder, load, |_| {})?;
     let chart = chart.with_post_renderers(steps);
     let connect = || Cluster::connect(&args.rendering.global.cluster);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;

@@ -1,5 +1,7 @@
 //! The same command, once by helm 4 and once by ours, each in a namespace of its own: the same words.
 
+use std::path::PathBuf;
+
 use catamaran_yaml::Numbers;
 use serde_json::Value;
 
@@ -193,19 +195,8 @@ fn a_cluster_that_is_not_there_is_told_as_by_helm() {
     let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], \
          clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
     charts.write("kubeconfig", config);
-    let tools = catamaran_localcluster::tools().unwrap();
     for line in ["install a demo", "upgrade -i a demo", "rollback a", "uninstall a", "status a"] {
-        let said = |program: &std::path::Path| -> Said {
-            std::process::Command::new(program)
-                .args(line.split(' '))
-                .current_dir(charts.path())
-                .env("HOME", charts.path())
-                .env("KUBECONFIG", charts.path().join("kubeconfig"))
-                .output()
-                .unwrap()
-                .into()
-        };
-        let (helm, ours) = (said(&tools.helm()), said(env!("CARGO_BIN_EXE_catamaran").as_ref()));
+        let [helm, ours] = both(&charts, line);
         let start = |said: &Said| {
             let fault = said.err.find("Error: ").and_then(|at| said.err.get(at..)).unwrap();
             fault.split("unreachable").next().unwrap().to_owned()
@@ -224,6 +215,39 @@ fn a_cluster_that_is_not_there_is_told_as_by_helm() {
         told,
         "Error: HELM_DRIVER=configmap is not supported: releases are kept in Secrets\n"
     );
+}
+
+/// A line by helm 4 and by ours, with the charts' own kubeconfig.
+fn both(charts: &Charts, line: &str) -> [Said; 2] {
+    let tools = catamaran_localcluster::tools().unwrap();
+    [tools.helm(), env!("CARGO_BIN_EXE_catamaran").into()].map(|program: PathBuf| {
+        std::process::Command::new(program)
+            .args(line.split(' '))
+            .current_dir(charts.path())
+            .env("HOME", charts.path())
+            .env("KUBECONFIG", charts.path().join("kubeconfig"))
+            .output()
+            .unwrap()
+            .into()
+    })
+}
+
+#[test]
+fn a_label_that_is_none_is_told_before_chart_and_cluster() {
+    let charts = Charts::new(&[CONFIG_MAP]);
+    for line in [
+        "install a demo -l foo",
+        "install a missing -l foo",
+        "install a demo --labels a=b,c,d=e",
+        "install a demo -l a=b -l c",
+        "install -l foo",
+        "upgrade a demo -l foo",
+        "upgrade -i a demo --labels=",
+    ] {
+        let [helm, ours] = both(&charts, line);
+        assert_eq!(ours.err, helm.err, "{line}");
+        assert_eq!(ours.code, helm.code, "{line}");
+    }
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub(crate) type Slot = u32;
 /// How many arguments are written.
 pub(crate) type Count = u32;
 
+/// Fields one behind the other, never none.
+pub(crate) type Path = Arc<[Str]>;
+
 /// "Leave the current node as it is."
 pub(crate) const KEEP: NodeId = NodeId::MAX;
 
@@ -28,15 +31,17 @@ pub(crate) enum Op {
     Text { start: usize, end: usize },
     /// Pushes a variable; dot is one too.
     Load(Slot),
+    /// Pushes what fields of a variable lead to, as [`Op::Fields`] does.
+    Path { slot: Slot, names: Path },
     /// Pops into a variable, or copies the top into it.
     Store { slot: Slot, pop: bool },
     /// Pushes a constant.
     Const(Value),
     /// Pushes a nil that is an `interface {}`.
     NilInterface,
-    /// Replaces the top by a field, key or result of a method without arguments; a method's error
-    /// shows `owner`.
-    Field { name: Str, owner: NodeId },
+    /// Replaces the top by a field, key or result of a method without arguments, and that by the
+    /// next; a method's error shows `owner`.
+    Fields { names: Path, owner: NodeId },
     /// Pops a receiver; if it is nothing, so is the result. Else prepares a method call.
     Method { name: Str, args: Count, has_final: bool, skip: Label },
     /// A literal or nil as an argument of the prepared method.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::show::show;
-use super::{Builder, KEEP, Op, index};
+use super::{Builder, KEEP, Op, Slot, index};
 use crate::func::{Body, Func};
-use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe, names, variable};
+use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe, variable};
 use crate::value::{Type, Value};
 
 /// What an argument is for.
@@ -44,10 +44,7 @@ impl<'t> Builder<'t> {
         let call = Call { command, args, has_final };
         let node = first.node;
         match &first.kind {
-            ExprKind::Field(names) => {
-                self.emit(Op::Load(self.dot), node);
-                self.chain(names, node, node, &call);
-            }
+            ExprKind::Field(names) => self.chain(Some(self.dot), names, node, &call),
             ExprKind::Chain(base, names) => self.chain_command(first, base, names, &call),
             ExprKind::Identifier(name) => self.function(name, node, &call),
             ExprKind::Pipe(inner) => {
@@ -56,11 +53,8 @@ impl<'t> Builder<'t> {
                 }
             }
             ExprKind::Variable(text) => {
-                let (name, fields) = variable(text);
-                self.load_variable(name, node);
-                if !fields.is_empty() {
-                    self.chain(fields, node, node, &call);
-                } else if !args.is_empty() || has_final {
+                self.variable(text, node, &call);
+                if !text.contains('.') {
                     self.not_a_function(first, &call, node);
                 }
             }
@@ -93,9 +87,12 @@ impl<'t> Builder<'t> {
         fine
     }
 
-    fn load_variable(&mut self, name: &str, node: NodeId) {
+    /// A variable and the fields behind it.
+    fn variable(&mut self, text: &'t str, node: NodeId, call: &Call<'_, 't>) {
+        let (name, fields) = variable(text);
         match self.resolve(name) {
-            Some(slot) => self.emit(Op::Load(slot), node),
+            Some(slot) if fields.is_empty() => self.emit(Op::Load(slot), node),
+            Some(slot) => self.chain(Some(slot), fields, node, call),
             // The parser saw it declared somewhere, but not on the way to here.
             None => self.emit(Op::Fail(format!("undefined variable: {name}")), node),
         }
@@ -114,30 +111,38 @@ impl<'t> Builder<'t> {
             return;
         }
         self.arg(base, Param::Base);
-        self.chain(names, KEEP, chain.node, call);
+        self.chain(None, names, chain.node, call);
     }
 
-    /// Fields of the top; the last one may be a method with arguments.
-    fn chain(&mut self, chain: &'t str, node: NodeId, owner: NodeId, call: &Call<'_, 't>) {
-        let Some((fields, last)) = chain.rsplit_once('.') else { return };
-        for name in names(fields) {
-            let name = self.name(name);
-            self.emit(Op::Field { name, owner }, node);
-        }
-        let name = self.name(last);
+    /// Fields of a variable or of the top; the last one may be a method with arguments.
+    fn chain(&mut self, of: Option<Slot>, chain: &'t str, owner: NodeId, call: &Call<'_, 't>) {
         if call.args.is_empty() && !call.has_final {
-            self.emit(Op::Field { name, owner }, node);
+            self.fields(of, chain, owner);
             return;
         }
+        let Some((fields, last)) = chain.rsplit_once('.') else { return };
+        self.fields(of, fields, owner);
+        let name = self.name(last);
         let (args, has_final) = (index(call.args.len()), call.has_final);
         let start = self.here();
-        let skip = super::UNKNOWN;
+        let (skip, node) = (super::UNKNOWN, if of.is_some() { owner } else { KEEP });
         self.emit(Op::Method { name: name.clone(), args, has_final, skip }, node);
         for (i, arg) in call.args.iter().enumerate() {
             self.arg(arg, Param::OfMethod(i));
         }
         self.emit(Op::MethodCall { name, args, has_final, owner }, KEEP);
         self.land(start);
+    }
+
+    /// `.a.b`, or nothing at all, of a variable or of the top.
+    fn fields(&mut self, of: Option<Slot>, chain: &'t str, owner: NodeId) {
+        let names = (!chain.is_empty()).then(|| self.path(chain));
+        match (of, names) {
+            (Some(slot), Some(names)) => self.emit(Op::Path { slot, names }, owner),
+            (Some(slot), None) => self.emit(Op::Load(slot), owner),
+            (None, Some(names)) => self.emit(Op::Fields { names, owner }, KEEP),
+            (None, None) => {}
+        }
     }
 
     fn function(&mut self, name: &str, node: NodeId, call: &Call<'_, 't>) {
@@ -207,15 +212,8 @@ impl<'t> Builder<'t> {
             ExprKind::Nil => return self.nil_arg(param, node),
             ExprKind::Literal(literal) => return self.literal_arg(literal, param, node),
             ExprKind::Dot => self.emit(Op::Load(self.dot), node),
-            ExprKind::Field(names) => {
-                self.emit(Op::Load(self.dot), node);
-                self.chain(names, node, node, &alone);
-            }
-            ExprKind::Variable(text) => {
-                let (name, fields) = variable(text);
-                self.load_variable(name, node);
-                self.chain(fields, node, node, &alone);
-            }
+            ExprKind::Field(names) => self.chain(Some(self.dot), names, node, &alone),
+            ExprKind::Variable(text) => self.variable(text, node, &alone),
             ExprKind::Identifier(name) => self.function(name, node, &alone),
             ExprKind::Chain(base, names) => self.chain_command(arg, base, names, &alone),
             ExprKind::Pipe(pipe) => self.pipe(pipe),

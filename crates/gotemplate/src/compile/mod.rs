@@ -5,7 +5,7 @@ mod expr;
 mod literal;
 mod show;
 
-pub(crate) use code::{Instr, KEEP, Label, Op, Shows, Slot, Source, TOKEN_COST, Template};
+pub(crate) use code::{Instr, KEEP, Label, Op, Path, Shows, Slot, Source, TOKEN_COST, Template};
 pub(crate) use expr::wrong_count_for;
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use crate::func::Functions;
-use crate::parse::ast::{NodeId, Pipe};
+use crate::parse::ast::{NodeId, Pipe, names};
 use crate::value::Str;
 
 /// Builds the code of one template.
@@ -37,7 +37,13 @@ pub(crate) struct Builder<'t> {
 }
 
 /// The names of fields: a few are met again and again, and share their text.
-pub(crate) type Names<'t> = HashMap<&'t str, Str, RandomState>;
+#[derive(Debug, Default)]
+pub(crate) struct Names<'t> {
+    single: HashMap<&'t str, Str, RandomState>,
+    /// By the chain as it is written, `.a.b`.
+    paths: HashMap<&'t str, Path, RandomState>,
+}
+
 /// More than a few would take more room than they save.
 const MAX_NAMES: usize = 1000;
 
@@ -93,18 +99,39 @@ impl<'t> Builder<'t> {
     }
 
     fn name(&mut self, name: &'t str) -> Str {
-        if let Some(known) = self.names.get(name) {
+        if let Some(known) = self.names.single.get(name) {
             return known.clone();
         }
         let new = Str::from(name);
-        if self.names.len() < MAX_NAMES {
-            self.names.insert(name, new.clone());
+        if self.names.single.len() < MAX_NAMES {
+            self.names.single.insert(name, new.clone());
+        }
+        new
+    }
+
+    /// The names of `.a.b`.
+    fn path(&mut self, chain: &'t str) -> Path {
+        if let Some(known) = self.names.paths.get(chain) {
+            return known.clone();
+        }
+        let new: Path = names(chain).map(|name| self.name(name)).collect();
+        if self.names.paths.len() < MAX_NAMES {
+            self.names.paths.insert(chain, new.clone());
         }
         new
     }
 
     fn emit(&mut self, op: Op, node: NodeId) {
         self.code.push(Instr { op, node });
+    }
+
+    /// Emits what takes the value of a pipeline away, whether it is an `interface {}` or not.
+    fn emit_last(&mut self, op: Op, node: NodeId) {
+        // No jump lands behind the end of a pipeline before this.
+        if matches!(self.code.last(), Some(Instr { op: Op::Concrete, .. })) {
+            self.code.pop();
+        }
+        self.emit(op, node);
     }
 
     fn here(&self) -> Label {
@@ -166,7 +193,7 @@ impl<'t> Builder<'t> {
         let node = self.node(pos);
         self.show_action(node, pipe);
         self.pipe(pipe);
-        self.emit(if pipe.decl.is_empty() { Op::Print } else { Op::Pop }, node);
+        self.emit_last(if pipe.decl.is_empty() { Op::Print } else { Op::Pop }, node);
     }
 
     /// `{{if pipe}}`: the jump to land where the condition does not hold.
@@ -174,9 +201,8 @@ impl<'t> Builder<'t> {
         self.empty = false;
         self.show_pipe(pipe);
         self.pipe(pipe);
-        let jump = self.here();
-        self.emit(Op::JumpFalse(UNKNOWN), KEEP);
-        jump
+        self.emit_last(Op::JumpFalse(UNKNOWN), KEEP);
+        self.here() - 1
     }
 
     /// `{{with pipe}}`: the jump to land where the value is empty.

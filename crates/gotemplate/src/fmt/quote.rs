@@ -1,5 +1,7 @@
 //! Go's quoting of text (strconv), both ways.
 
+use std::borrow::Cow;
+
 use crate::value::Str;
 
 /// Go's `strconv.Quote`: double quotes, escapes for what does not print or is no UTF-8.
@@ -99,18 +101,20 @@ pub(crate) fn can_backquote(bytes: &[u8]) -> bool {
 }
 
 /// Go's `strconv.Unquote` of a literal in double or back quotes; `None` = invalid syntax.
-pub(crate) fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unquote(literal: &[u8]) -> Option<Cow<'_, [u8]>> {
     if let [b'`', raw @ .., b'`'] = literal {
         if memchr::memchr(b'\r', raw).is_none() {
-            return Some(raw.to_vec());
+            return Some(raw.into());
         }
         return Some(raw.iter().copied().filter(|byte| *byte != b'\r').collect());
     }
+    if let [b'"', plain @ .., b'"'] = literal
+        && plain.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'\\' | b'"'))
+    {
+        return Some(plain.into());
+    }
     let literal = String::from_utf8_lossy(literal);
     let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr3(b'\\', b'"', b'\n', rest.as_bytes()).is_none() {
-        return Some(rest.as_bytes().to_vec());
-    }
     let mut out = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let (unit, tail) = unquote_char(rest, '"')?;
@@ -120,7 +124,7 @@ pub(crate) fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
         }
         rest = tail;
     }
-    Some(out)
+    Some(out.into())
 }
 
 /// One unit of a quoted literal: `\x` and octal escapes give bytes, all else characters.

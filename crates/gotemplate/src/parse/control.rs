@@ -26,6 +26,7 @@ impl<'t> Parser<'t> {
                 self.back(token);
                 let pipe = self.pipeline("command", Kind::RightDelim)?;
                 self.tree.builder.action(pos, &pipe);
+                self.spare.take(pipe);
             }
         }
         self.tree.action_line = 0;
@@ -71,6 +72,7 @@ impl<'t> Parser<'t> {
             Some(self.pipeline("template clause", Kind::RightDelim)?)
         };
         self.tree.builder.template(token.pos, &name, pipe.as_ref());
+        pipe.into_iter().for_each(|pipe| self.spare.take(pipe));
         Ok(())
     }
 
@@ -114,6 +116,7 @@ impl<'t> Parser<'t> {
             }
         });
         open.in_else = builder.mark().with_dot_of(dot);
+        self.spare.take(pipe);
         Ok(())
     }
 

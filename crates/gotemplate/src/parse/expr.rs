@@ -9,7 +9,8 @@ impl<'t> Parser<'t> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe<'t>, Message> {
         let (_, pos) = self.peek_non_space();
         let node = self.tree.builder.node(pos);
-        let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds: Vec::new() };
+        let cmds = self.spare.commands.pop().unwrap_or_default();
+        let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds };
         self.declarations(&mut pipe, context)?;
         loop {
             let (kind, _) = self.peek_non_space();
@@ -69,7 +70,7 @@ impl<'t> Parser<'t> {
     fn command(&mut self) -> Result<Command<'t>, Message> {
         let (_, pos) = self.peek_non_space();
         let node = self.tree.builder.node(pos);
-        let mut args = Vec::new();
+        let mut args = self.spare.args.pop().unwrap_or_default();
         loop {
             if let Some(arg) = self.operand()? {
                 args.push(arg);
@@ -149,7 +150,7 @@ impl<'t> Parser<'t> {
             ),
             Kind::String | Kind::RawString => {
                 let text = unquote(token.text).ok_or("invalid syntax")?;
-                ExprKind::Literal(Literal::String(token.text.into(), text.into()))
+                ExprKind::Literal(Literal::String(token.text.into(), text.as_ref().into()))
             }
             Kind::LeftParen => return self.parenthesized().map(Some),
             _ => {

@@ -87,7 +87,7 @@ impl<'t> Lexer<'t> {
 
     fn emit(&mut self, kind: Kind) -> Token<'t> {
         let token = Token { kind, pos: self.start, line: self.line, text: self.pending() };
-        if matches!(kind, Kind::Text | Kind::Space | Kind::RawString) {
+        if matches!(kind, Kind::Text | Kind::Space | Kind::RawString) && token.text != b" " {
             self.ignore();
         } else {
             // No other token goes over the end of a line.
@@ -160,7 +160,9 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_space(&mut self) {
-        self.pos += self.rest().iter().take_while(|byte| is_space(**byte)).count();
+        while self.rest().first().is_some_and(|byte| is_space(*byte)) {
+            self.pos += 1;
+        }
     }
 
     /// Whether a right delimiter stands here, and if so, whether with a trim marker.
@@ -188,22 +190,20 @@ impl<'t> Lexer<'t> {
     }
 
     fn in_action(&mut self) -> Token<'t> {
-        if let Some(trim) = self.right_delim_ahead() {
-            if self.parens == 0 {
-                return self.right_delim(trim);
-            }
-            return self.error("unclosed left paren");
-        }
-        let c = match self.rest().first() {
-            Some(byte) if byte.is_ascii() => {
+        let c = match self.rest() {
+            [] => return self.error("unclosed action"),
+            [b'}', b'}', ..] => return self.closing(false),
+            [space, ..] if is_space(*space) => return self.space(),
+            [byte, ..] if byte.is_ascii() => {
                 self.pos += 1;
+                if is_word(*byte) && !byte.is_ascii_digit() {
+                    return self.identifier();
+                }
                 char::from(*byte)
             }
-            Some(_) => self.bump().unwrap_or_default(),
-            None => return self.error("unclosed action"),
+            _ => self.bump().unwrap_or_default(),
         };
         match c {
-            ' ' | '\t' | '\r' | '\n' => self.space(),
             '=' => self.emit(Kind::Assign),
             ':' => match self.bump() {
                 Some('=') => self.emit(Kind::Declare),
@@ -239,14 +239,21 @@ impl<'t> Lexer<'t> {
     /// A run of spaces; its last may belong to a closing trim marker.
     fn space(&mut self) -> Token<'t> {
         self.skip_space();
-        let last = self.input.get(self.pos - 1..).unwrap_or_default();
-        if ends_with_trim(last) {
+        if matches!(self.rest(), [b'-', b'}', b'}', ..]) {
             self.pos -= 1;
             if self.pos == self.start {
-                return self.right_delim(true);
+                return self.closing(true);
             }
         }
         self.emit(Kind::Space)
+    }
+
+    /// A right delimiter that stands here.
+    fn closing(&mut self, trim: bool) -> Token<'t> {
+        if self.parens > 0 {
+            return self.error("unclosed left paren");
+        }
+        self.right_delim(trim)
     }
 
     fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> Token<'t> {
@@ -278,16 +285,19 @@ impl<'t> Lexer<'t> {
 
     /// A field or variable whose mark has been scanned; `bare` is the mark alone.
     fn name(&mut self, kind: Kind, bare: Kind) -> Token<'t> {
-        if self.at_terminator() {
-            return self.emit(bare);
-        }
+        let bare_end = self.pos;
         self.skip_word();
-        if self.at_terminator() { self.emit(kind) } else { self.bad_character() }
+        if !self.at_terminator() {
+            return self.bad_character();
+        }
+        self.emit(if self.pos == bare_end { bare } else { kind })
     }
 
     fn skip_word(&mut self) {
         loop {
-            self.pos += self.rest().iter().take_while(|byte| is_word(**byte)).count();
+            while self.rest().first().is_some_and(|byte| is_word(*byte)) {
+                self.pos += 1;
+            }
             match self.rest().first() {
                 Some(byte) if !byte.is_ascii() && self.peek().is_some_and(is_alphanumeric) => {
                     self.bump();

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
 use crate::value::Str;
-use ast::Pipe;
+use ast::{Command, Expr, ExprKind, Pipe};
 use lex::Lexer;
 use token::{Kind, Token};
 
@@ -80,6 +80,7 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
         defined: HashMap::new(),
         size: source.text.len(),
         room,
+        spare: Spare::default(),
     };
     let result = parser.run().and_then(|()| parser.add_tree());
     let main = result.map_err(|message| {
@@ -116,6 +117,29 @@ struct Parser<'t> {
     /// Bytes of text and code so far, at most.
     size: usize,
     room: usize,
+    spare: Spare<'t>,
+}
+
+/// Lists of expressions that have been compiled, to be filled again: there are very many.
+#[derive(Default)]
+struct Spare<'t> {
+    commands: Vec<Vec<Command<'t>>>,
+    args: Vec<Vec<Expr<'t>>>,
+}
+
+impl<'t> Spare<'t> {
+    /// Takes back the lists of what is not needed any more.
+    fn take(&mut self, mut pipe: Pipe<'t>) {
+        for mut command in pipe.cmds.drain(..) {
+            for arg in command.args.drain(..) {
+                if let ExprKind::Pipe(inner) = arg.kind {
+                    self.take(inner);
+                }
+            }
+            self.args.push(command.args);
+        }
+        self.commands.push(pipe.cmds);
+    }
 }
 
 /// Why a template is being parsed.
@@ -233,7 +257,9 @@ impl<'t> Parser<'t> {
                 Some(token) => return (token.kind, token.pos),
                 None => {
                     let token = self.scan();
-                    self.back(token);
+                    if token.kind != Kind::Space {
+                        self.back(token);
+                    }
                 }
             }
         }

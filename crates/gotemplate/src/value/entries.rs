@@ -21,6 +21,25 @@ enum Repr {
     Many(BTreeMap<Str, Value>),
 }
 
+/// Whether two keys are the same. Keys of one length mostly differ, and most are short: comparing them
+/// in words takes less time than a call.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.split_first_chunk::<8>(), b.split_first_chunk::<8>()) {
+        (Some((x, a_rest)), Some((y, b_rest))) => {
+            x == y
+                && a.last_chunk::<8>() == b.last_chunk::<8>()
+                && (a.len() <= 16 || a_rest == b_rest)
+        }
+        _ => match (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+            (Some(x), Some(y)) => x == y && a.last_chunk::<4>() == b.last_chunk::<4>(),
+            _ => a.iter().eq(b),
+        },
+    }
+}
+
 impl Entries {
     /// None.
     pub const fn new() -> Self {
@@ -44,7 +63,7 @@ impl Entries {
     pub fn get(&self, key: &[u8]) -> Option<&Value> {
         match &self.0 {
             Repr::Few(list) if list.len() <= LOOKED_THROUGH => {
-                list.iter().find(|(known, _)| known.as_bytes() == key).map(|(_, value)| value)
+                list.iter().find(|(known, _)| same(known.as_bytes(), key)).map(|(_, value)| value)
             }
             Repr::Few(list) => {
                 let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;

@@ -4,6 +4,7 @@ use super::{Flow, MAX_TEMPLATE_DEPTH, Machine};
 use crate::compile::{Op, Slot};
 use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
+use crate::parse::ast::NodeId;
 use crate::value::{Str, Value};
 
 /// Shorter names are looked up within a step.
@@ -23,11 +24,13 @@ impl Machine<'_> {
             }
             Op::Const(value) => self.push(value.clone(), false),
             Op::NilInterface => self.push(Value::Nil, true),
-            Op::Field { name, owner } => {
-                let (receiver, iface) = self.pop();
-                self.charge_name(name)?;
-                let (value, iface) = self.field(&receiver, iface, name, *owner)?;
-                self.push(value, iface);
+            Op::Path { slot, names } => {
+                let (of, iface) = self.var(*slot).cloned().unwrap_or_default();
+                self.fields(of, iface, names, self.at)?;
+            }
+            Op::Fields { names, owner } => {
+                let (of, iface) = self.pop();
+                self.fields(of, iface, names, *owner)?;
             }
             Op::Method { name, args, has_final, skip } => {
                 if !self.prepare_method(name, *args as usize, *has_final)? {
@@ -142,6 +145,23 @@ impl Machine<'_> {
         };
         self.ctx.meter.charge_output(text.len())?;
         self.out.extend_from_slice(text);
+        Ok(())
+    }
+
+    /// Pushes what fields of a value lead to.
+    fn fields(
+        &mut self,
+        mut of: Value,
+        mut iface: bool,
+        names: &[Str],
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        self.ctx.meter.charge_steps(names.len() as u64)?;
+        for name in names {
+            self.charge_name(name)?;
+            (of, iface) = self.field(&of, iface, name, owner)?;
+        }
+        self.push(of, iface);
         Ok(())
     }
 

@@ -27,6 +27,11 @@ use crate::manager::queue::Key;
 /// How long the first list of a kind may take before its objects are read one by one.
 pub(super) const FIRST_LIST: Duration = Duration::from_secs(5);
 
+/// The right without which what is in `crds/` is left out.
+const DEFINE: &str = "create and patch customresourcedefinitions.apiextensions.k8s.io";
+/// The right to read a record by itself.
+const READ: &str = "get secrets";
+
 impl ChartController {
     /// Renders with the seed that is kept, once it turns out that something is drawn.
     async fn first_rendered(
@@ -152,7 +157,7 @@ impl ChartController {
         match self.driver.disown(history.clone()).await {
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
                 let so = format!("records are not kept for an uninstall ({error})");
-                self.disowning.tell("patch secrets", &so);
+                self.rights.tell("patch secrets", &so);
                 Ok(history)
             }
             disowned => disowned,
@@ -161,15 +166,15 @@ impl ChartController {
 
     /// Brings the definitions of `crds/`; who may not does without, and says so once.
     async fn define(&self) -> Result<(), ReleaseError> {
-        if self.defining.is_known() {
+        if self.rights.has(DEFINE) {
             return Ok(());
         }
         match self.driver.crds(self.chart.chart()).await {
             Err(ReleaseError::Definition { source_file, source })
                 if source.kind == FailureKind::Forbidden =>
             {
-                let to = "create and patch customresourcedefinitions.apiextensions.k8s.io";
-                self.defining.tell(to, &format!("the chart's are left out ({source_file})"));
+                let so = format!("the chart's are left out ({source_file})");
+                self.rights.tell(DEFINE, &so);
                 Ok(())
             }
             defined => defined,
@@ -297,7 +302,7 @@ impl ChartController {
         } else {
             (Doing::Upgrade, work.wishes.upgrade())
         };
-        let skipped = self.defining.is_known();
+        let skipped = self.rights.has(DEFINE);
         let crds = if skipped { Definitions::Skip } else { self.crds };
         let until = self.until(history, desired.release.revision);
         let ways = Ways { crds, full_record: self.full_record, until, ..ways };
@@ -354,7 +359,7 @@ impl ChartController {
     /// The remembered revision's record, if nobody has written another since: cheaper than a LIST, for
     /// which the API server may wait until it is sure of what it has.
     async fn newest_deployed(&self, key: &Key) -> Option<History> {
-        if self.reading.is_known() {
+        if self.rights.has(READ) {
             return None;
         }
         let known = self.memory().get_mut(key).map(|it| (it.release.clone(), it.told.version));
@@ -363,7 +368,7 @@ impl ChartController {
         match self.driver.newest_deployed(&namespace, &name, revision).await {
             Ok(history) => history.inspect(|history| self.records.read(history)),
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
-                self.reading.tell("get secrets", "a repair lists all records of its release");
+                self.rights.tell(READ, "a repair lists all records of its release");
                 None
             }
             Err(_) => None, // the LIST tells what is wrong

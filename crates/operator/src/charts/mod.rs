@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::rights::Lacking;
 use catamaran_release::Driver;
 use catamaran_release::plan::hooks::HOOK_TIMEOUT;
 use futures::FutureExt;
@@ -52,7 +53,6 @@ use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
-use crate::rights::Lacking;
 use crate::watches::{Overrides, Watch};
 use ahead::Ahead;
 use code::calls::Owed;
@@ -92,14 +92,7 @@ pub(crate) struct ChartController {
     storage: Option<String>,
     /// Whether records hold the whole chart.
     full_record: bool,
-    /// The right to bring what is in `crds/`; it is left out without.
-    defining: Lacking,
-    /// The right to take a Helm operator's owner references off records.
-    disowning: Lacking,
-    /// The right to keep what templates draw.
-    keeping: Lacking,
-    /// The right to read a record by itself.
-    reading: Lacking,
+    rights: Lacking,
     memory: Mutex<Memory>,
     tell: Teller,
     /// What is configured in code.
@@ -169,10 +162,7 @@ impl ChartController {
             status_manifest: hub.status_manifest,
             crds: watch.crds,
             full_record: watch.full_record,
-            defining: Lacking::default(),
-            disowning: Lacking::default(),
-            keeping: Lacking::default(),
-            reading: Lacking::default(),
+            rights: Lacking::default(),
             memory: Mutex::default(),
             setup,
             references: References::new(hub),

@@ -99,7 +99,7 @@ impl ChartController {
             }
             Err(error) if error.kind == FailureKind::Forbidden => {
                 let so = format!("what templates draw is not kept ({error})");
-                self.keeping.tell("get, create and update secrets", &so);
+                self.rights.tell("get, create and update secrets", &so);
                 self.memory().put_seed(key, Seed { kept: true, ..now });
                 Ok(false)
             }

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::culprit::{Culprit, core};
+use catamaran_cluster::rights::Lacking;
 use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
 use kube::core::{ApiResource, DynamicObject};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::manager::feeds::Feeds;
 use crate::manager::queue::{Key, Queue};
-use crate::rights::Lacking;
 
 /// How many resources are watched over at once.
 const MOST: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) struct Vigils {
     feeds: Feeds,
     queue: Arc<Queue>,
     open: Arc<Mutex<HashMap<Key, Vigil>>>,
-    right: Arc<Lacking>,
+    rights: Arc<Lacking>,
 }
 
 /// What is watched for one resource.
@@ -101,7 +101,7 @@ impl Subject {
 impl Vigils {
     /// Nothing is watched until somebody asks.
     pub fn new(feeds: Feeds, queue: Arc<Queue>) -> Self {
-        Self { feeds, queue, open: Arc::default(), right: Arc::default() }
+        Self { feeds, queue, open: Arc::default(), rights: Arc::default() }
     }
 
     /// Watches these, and nothing else, for a resource: a change wakes it. Whether they all deliver.
@@ -192,11 +192,11 @@ impl Vigils {
     }
 
     fn complaint(&self, plural: &str, troubled: Arc<AtomicBool>) -> impl Fn(&Trouble) + use<> {
-        let (right, to) = (self.right.clone(), format!("list and watch {plural}"));
+        let (rights, to) = (self.rights.clone(), format!("list and watch {plural}"));
         move |trouble| {
             troubled.store(true, Ordering::Relaxed);
             if trouble.code == Some(403) {
-                right.tell(&to, "what a release waits for is asked for");
+                rights.tell(&to, "what a release waits for is asked for");
             }
         }
     }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use catamaran_cluster::rights::Lacking;
 use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use tokio::sync::watch::{Receiver, Sender};
 
 use super::feeds::Feeds;
-use crate::rights::Lacking;
 
 /// A definition that changed is served a little later, on a busy machine much later: the pauses after
 /// which is looked again.
@@ -110,11 +110,11 @@ impl Definitions {
 
 /// Says once that the right is missing.
 fn complain() -> impl Fn(&Trouble) {
-    let right = Lacking::default();
+    let rights = Lacking::default();
     move |trouble| {
         if trouble.code == Some(403) {
             let to = "list and watch customresourcedefinitions";
-            right.tell(to, "missing kinds are asked for once a minute");
+            rights.tell(to, "missing kinds are asked for once a minute");
         }
     }
 }

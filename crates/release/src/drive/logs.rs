@@ -5,11 +5,10 @@
 //! end; what cannot be read is told and is no failure.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use catamaran_cluster::apply::FailureKind;
+use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::logs::{Most, Printed};
 use catamaran_cluster::redact::REDACTED;
 use serde_json::Value;
@@ -78,25 +77,20 @@ impl Driver {
                     self.hand_over(record, hook, container, &text);
                 }
             }
-            // Once is enough where nothing but another right will change it.
-            Err(error)
-                if error.kind == FailureKind::Forbidden
-                    && self.output.is_none()
-                    && self.logs_forbidden.swap(true, Ordering::Relaxed) => {}
-            Err(error) => self.hand_over_fault(record, hook, &error.to_string()),
+            Err(error) => self.hand_over_fault(record, hook, &error),
         }
     }
 
-    fn hand_over_fault(&self, record: &Release, hook: &Hook, error: &str) {
+    fn hand_over_fault(&self, record: &Release, hook: &Hook, error: &ApplyError) {
         if let Some(tell) = &self.output {
-            return tell(Output::Unread(error));
+            return tell(Output::Unread(&error.to_string()));
         }
-        tracing::warn!(
-            release = record.name,
-            hook = hook.name,
-            error,
-            "cannot show what a hook has printed; it takes the rights to list pods and to get pods/log"
-        );
+        if error.kind == FailureKind::Forbidden {
+            let so = format!("what hooks print is not shown ({error})");
+            return self.rights.tell("list pods and get pods/log", &so);
+        }
+        let (release, hook) = (&record.name, &hook.name);
+        tracing::warn!(release, hook, %error, "cannot show what a hook has printed");
     }
 
     fn hand_over(&self, record: &Release, hook: &Hook, from: &Printed, text: &str) {

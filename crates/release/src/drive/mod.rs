@@ -22,13 +22,13 @@ mod ways;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::drift::IgnoreRule;
 use catamaran_cluster::mapper::Mapper;
+use catamaran_cluster::rights::Lacking;
 use kube::Client;
 
 pub use logs::{Output, ToldOutput};
@@ -71,12 +71,7 @@ pub struct Driver {
     glimpse: Option<Arc<Glimpse>>,
     lacking: Arc<HashSet<ObjectId>>,
     output: Option<Arc<ToldOutput>>,
-    /// Whether it was said that what hooks print may not be read.
-    logs_forbidden: Arc<AtomicBool>,
-    /// Whether owners' deletion may not be blocked, as admission says.
-    unblocked: Arc<AtomicBool>,
-    /// What may not be read, as far as it was said.
-    unread: Arc<Mutex<HashSet<String>>>,
+    rights: Arc<Lacking>,
     ways: Ways,
     clock: Clock,
 }
@@ -103,9 +98,7 @@ impl Driver {
             glimpse: None,
             lacking: Arc::default(),
             output: None,
-            logs_forbidden: Arc::default(),
-            unblocked: Arc::default(),
-            unread: Arc::default(),
+            rights: Arc::default(),
             ways: Ways::default(),
             clock: Clock::default(),
         }

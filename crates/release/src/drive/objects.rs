@@ -1,7 +1,5 @@
 //! Sending one object.
 
-use std::sync::atomic::Ordering;
-
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata};
 use catamaran_cluster::drift::{Inspection, is_left_alone};
 use kube::core::GroupVersionKind;
@@ -29,6 +27,9 @@ pub(super) enum Sent {
     Known(String),
 }
 
+/// The right that `blockOwnerDeletion` asks for.
+const BLOCK: &str = "block the owner's deletion";
+
 /// What becomes of fields that were once set by updates, see [`Applier::formerly`].
 ///
 /// [`Applier::formerly`]: catamaran_cluster::apply::Applier::formerly
@@ -52,10 +53,11 @@ impl Driver {
     ) -> Result<Sent, Error> {
         match self.send_once(how, object, release).await {
             Err(Error::Request(refused)) if may_not_block(&refused) => {
-                if !self.unblocked.swap(true, Ordering::Relaxed) {
-                    let right = "update the owner kind's finalizers";
-                    tracing::warn!(right, object = %object.id, "no right to block the owner's deletion: going on without");
-                }
+                let id = &object.id;
+                let so = format!(
+                    "going on without, as with {id}; it takes the right to update the owner kind's finalizers"
+                );
+                self.rights.tell(BLOCK, &so);
                 self.send_once(how, &unblocked(object), release).await
             }
             sent => sent,
@@ -65,7 +67,7 @@ impl Driver {
     /// Whether objects were refused for the right that `blockOwnerDeletion` asks for: owners shall not
     /// ask for it from then on.
     pub fn may_not_block(&self) -> bool {
-        self.unblocked.load(Ordering::Relaxed)
+        self.rights.has(BLOCK)
     }
 
     async fn send_once(

@@ -1,7 +1,6 @@
 //! Taking objects away: what an upgrade leaves behind, and everything at the end.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 use super::{Cascade, Driver, Kept, Uninstalled, WhyKept};
 use crate::Error;
@@ -95,13 +94,11 @@ impl Driver {
     /// Says once for each kind and namespace that a right is missing.
     fn tell_unread(&self, target: &Target, object: &ObjectId) {
         let ApiResource { group, plural, .. } = &target.resource;
-        let right = format!("get {plural}.{group}");
-        let right = right.trim_end_matches('.');
-        let namespace = target.namespace.as_deref();
-        let mut told = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(format!("{right} {namespace:?}")) {
-            tracing::warn!(right, namespace, %object, "no right to see whether a failed revision made objects of this kind");
-        }
+        let kind = format!("{plural}.{group}");
+        let place = target.namespace.as_ref().map(|name| format!(" in namespace {name}"));
+        let to = format!("get {}{}", kind.trim_end_matches('.'), place.unwrap_or_default());
+        let so = format!("whether a failed revision made some is not seen ({object})");
+        self.rights.tell(&to, &so);
     }
 
     async fn remove_one(

@@ -34,6 +34,9 @@ pub struct Dependencies<'a> {
     folder: &'a Path,
     /// Whether cached indexes are taken as they are.
     skip_refresh: bool,
+    /// Whether a chart without provenance is refused, where the finder has a keyring; else it is
+    /// told.
+    must_be_signed: bool,
     out: &'a mut (dyn Write + Send),
     /// Where the registry's words go.
     pulled: &'a mut (dyn Write + Send),
@@ -53,11 +56,11 @@ impl<'a> Dependencies<'a> {
         out: &'a mut (dyn Write + Send),
         pulled: &'a mut (dyn Write + Send),
     ) -> Self {
-        Self { finder, folder, skip_refresh, out, pulled }
+        Self { finder, folder, skip_refresh, must_be_signed: true, out, pulled }
     }
 
-    fn tell(&mut self, messages: &[String]) {
-        for message in messages {
+    fn tell(&mut self, messages: &mut Vec<String>) {
+        for message in messages.drain(..) {
             let _ = writeln!(self.pulled, "{message}");
         }
     }
@@ -108,8 +111,10 @@ impl<'a> Dependencies<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Self::update`]; also a lock that does not fit Chart.yaml.
+    /// As [`Self::update`]; also a lock that does not fit Chart.yaml. As in Helm, a chart without
+    /// provenance is taken, and told.
     pub async fn build(mut self) -> Result<(), RepositoryError> {
+        self.must_be_signed = false;
         let chart = self.load()?;
         let Some(lock) = chart.lock else { return self.update().await };
         let mut wanted = chart.metadata.dependencies.clone();

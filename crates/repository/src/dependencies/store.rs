@@ -11,10 +11,10 @@ use catamaran_sprig::semver::{Constraint, Version};
 use super::{Dependencies, check_name, fault, pack};
 use crate::address::{is_oci, resolve, same};
 use crate::http::Http;
-use crate::locate::Archive;
 use crate::oci::Registry;
+use crate::origin::{Archive, Origin};
 use crate::settings::is_file_name;
-use crate::{Access, Entry, RepositoryError, files};
+use crate::{Access, Entry, RepositoryError, files, provenance};
 
 impl Dependencies<'_> {
     /// Fetches all into a folder beside `charts/`, and moves them only when all are there.
@@ -27,16 +27,18 @@ impl Dependencies<'_> {
         make_folder(&charts)?;
         let beside = tempfile::Builder::new().prefix("tmpcharts-").tempdir_in(self.folder);
         let beside = beside.map_err(|error| RepositoryError::io("mkdir", self.folder, &error))?;
+        // As people named the chart, since the name may be told.
+        let new = self.folder.join(beside.path().file_name().unwrap_or_default());
         self.say(&format!("Saving {} charts", locked.len()));
         let mut done = BTreeSet::new();
         for dependency in locked.iter_mut() {
-            let stored = self.fetch_into(dependency, known, beside.path(), &mut done).await;
+            let stored = self.fetch_into(dependency, known, &new, &mut done).await;
             if let Err(error) = stored {
                 self.say(&format!("Save error occurred:  {error}"));
                 return Err(error);
             }
         }
-        self.swap(locked, beside.path(), &charts)
+        self.swap(locked, &new, &charts)
     }
 
     async fn fetch_into(
@@ -77,14 +79,15 @@ impl Dependencies<'_> {
                 return Ok(());
             }
             let registry = Registry::new(self.finder.settings.clone(), self.finder.access.clone());
-            let mut messages = Vec::new();
-            let archive = match registry.resolve(&format!("{repository}/{name}"), version).await {
-                Ok(place) => registry.pull(&place, &mut messages).await,
+            let reference = format!("{repository}/{name}");
+            let fetched = match registry.resolve(&reference, version).await {
+                Ok(place) => {
+                    let origin = Origin::Registry { registry, place };
+                    self.fetch(&origin, &reference, folder).await
+                }
                 Err(error) => Err(error),
             };
-            let archive = archive.map_err(|error| could_not_download(repository, name, &error))?;
-            self.tell(&messages);
-            return store(folder, &archive);
+            return fetched.map_err(|error| could_not_download(&reference, &error));
         }
         let found = self.place(name, version, repository, known).await;
         let (place, digest, http) = found
@@ -92,19 +95,43 @@ impl Dependencies<'_> {
         if self.is_done(&place, done, name, repository) {
             return Ok(());
         }
-        let mut messages = Vec::new();
-        let archive = if is_oci(&place) {
+        let shown = crate::address::shown(&place);
+        let origin = if is_oci(&place) {
             let registry = Registry::new(self.finder.settings.clone(), Access::default());
-            registry.pull(&place, &mut messages).await
+            Origin::Registry { registry, place }
         } else {
-            self.finder.download(&http, &place, repository, &digest, &mut messages).await
+            Origin::Server { http, place, owner: repository.clone(), digest }
         };
-        let archive = archive.map_err(|error| {
-            let place = crate::address::shown(&place);
-            RepositoryError::Dependency(format!("could not download {place}: {error}"))
-        })?;
-        self.tell(&messages);
-        store(folder, &archive)
+        let fetched = self.fetch(&origin, &shown, folder).await;
+        fetched.map_err(|error| could_not_download(&shown, &error))
+    }
+
+    /// Fetches a chart into a folder; where charts are to be signed, what is signed of it too.
+    async fn fetch(
+        &mut self,
+        origin: &Origin,
+        shown: &str,
+        folder: &Path,
+    ) -> Result<(), RepositoryError> {
+        let cache = &self.finder.settings.content_cache;
+        let mut messages = Vec::new();
+        let archive = origin.archive(cache, &mut messages).await;
+        self.tell(&mut messages);
+        let Archive { name, bytes } = &archive?;
+        write(folder, name, bytes)?;
+        let Some(keyring) = &self.finder.keyring else { return Ok(()) };
+        let signed = origin.provenance(cache, bytes, &mut messages).await;
+        self.tell(&mut messages);
+        let signed = match signed {
+            Ok(signed) => signed,
+            Err(_) if self.must_be_signed => return Err(origin.without_provenance()),
+            Err(error) => {
+                self.say(&format!("WARNING: Verification not found for {shown}: {error}"));
+                return Ok(());
+            }
+        };
+        write(folder, &format!("{name}.prov"), &signed)?;
+        Ok(provenance::check(name, bytes, &signed, keyring)?)
     }
 
     /// Whether the same was fetched already; says which it is.
@@ -213,8 +240,8 @@ impl Dependencies<'_> {
     }
 }
 
-fn could_not_download(repository: &str, name: &str, error: &RepositoryError) -> RepositoryError {
-    RepositoryError::Dependency(format!("could not download {repository}/{name}: {error}"))
+fn could_not_download(place: &str, error: &RepositoryError) -> RepositoryError {
+    RepositoryError::Dependency(format!("could not download {place}: {error}"))
 }
 
 /// Whether a version is one of those that are wanted.
@@ -256,10 +283,6 @@ fn names_in(folder: &Path) -> Result<BTreeSet<String>, RepositoryError> {
         names.extend(entry.file_name().into_string());
     }
     Ok(names)
-}
-
-fn store(folder: &Path, archive: &Archive) -> Result<(), RepositoryError> {
-    write(folder, &archive.name, &archive.bytes)
 }
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), RepositoryError> {

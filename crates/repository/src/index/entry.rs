@@ -27,10 +27,8 @@ pub(super) fn read(
     object: &Map<String, Value>,
     strict: bool,
 ) -> Result<(ChartVersion, Option<String>), String> {
-    if strict {
-        known(object, &METADATA)?;
-        nested(object, "maintainers", &["name", "email", "url"])?;
-        nested(object, "dependencies", &DEPENDENCY)?;
+    if strict && let Some(key) = Metadata::unknown_field(object, &OF_INDEX) {
+        return Err(unknown(key));
     }
     let (metadata, checked) = Metadata::from_object(object)
         .map_err(|text| text.trim_start_matches(DECODING).to_owned())?;
@@ -63,50 +61,9 @@ pub(super) fn read(
     Ok((ChartVersion { version: metadata.version, urls, digest }, fault(checked)))
 }
 
-/// The fields of an entry, in lower case.
-const METADATA: [&str; 25] = [
-    "name",
-    "home",
-    "sources",
-    "version",
-    "description",
-    "keywords",
-    "maintainers",
-    "icon",
-    "apiversion",
-    "condition",
-    "tags",
-    "appversion",
-    "deprecated",
-    "annotations",
-    "kubeversion",
-    "dependencies",
-    "type",
-    "urls",
-    "created",
-    "removed",
-    "digest",
-    "checksum",
-    "engine",
-    "tillerversion",
-    "url",
-];
-
-const DEPENDENCY: [&str; 8] =
-    ["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
-
-fn known(object: &Map<String, Value>, fields: &[&str]) -> Result<(), String> {
-    let is_known = |key: &str| fields.iter().any(|field| key.eq_ignore_ascii_case(field));
-    match object.keys().find(|key| !is_known(key)) {
-        Some(key) => Err(unknown(key)),
-        None => Ok(()),
-    }
-}
-
-fn nested(object: &Map<String, Value>, list: &str, fields: &[&str]) -> Result<(), String> {
-    let items = object.get(list).and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(Value::as_object).try_for_each(|item| known(item, fields))
-}
+/// The fields of an entry that Chart.yaml has not.
+const OF_INDEX: [&str; 8] =
+    ["urls", "created", "removed", "digest", "checksum", "engine", "tillerVersion", "url"];
 
 fn scalar(value: &Value, name: &str) -> Result<String, String> {
     match value {
@@ -131,7 +88,7 @@ pub(super) fn unknown(key: &str) -> String {
     format!("json: unknown field {key:?}")
 }
 
-pub(super) fn wrong(value: &Value, field: &str, go_type: &str) -> String {
+pub(crate) fn wrong(value: &Value, field: &str, go_type: &str) -> String {
     let kind = catamaran_chart::json_kind(value);
     format!("json: cannot unmarshal {kind} into Go struct field {field} of type {go_type}")
 }

@@ -14,6 +14,7 @@ use serde::Deserializer as _;
 use serde::de::IgnoredAny;
 
 use crate::IndexError;
+pub(crate) use entry::wrong;
 use read::{Skipped, Top};
 
 /// The largest index that is read: 100 MiB. Large public ones have 25.

@@ -2,6 +2,7 @@
 
 mod auth;
 mod credentials;
+mod manifest;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -14,17 +15,18 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::address::{same_server, shown};
-use crate::cache::{Digest, MAX_CHART_BYTES};
+use crate::cache::Digest;
 use crate::http::{self, Http, Kind, Request};
-use crate::locate::Archive;
+use crate::origin::Archive;
 use crate::{Access, RepositoryError, Settings, cache};
 use auth::Challenge;
 use credentials::Credential;
+pub(crate) use manifest::Layer;
+use manifest::{CONFIG, Descriptor, Manifest, OLD_CHART};
 use reference::Reference;
 
 const MANIFEST: Kind = Kind { what: "manifest", limit: 4 << 20 };
 const TAGS: Kind = Kind { what: "list of tags", limit: 4 << 20 };
-const LAYER: Kind = Kind { what: "chart", limit: MAX_CHART_BYTES };
 const REASON: Kind = Kind { what: "error", limit: 8 << 10 };
 /// A registry that still has more pages is making them up.
 const MAX_PAGES: usize = 1000;
@@ -34,9 +36,6 @@ const MAX_MANIFESTS: usize = 32;
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const ACCEPTED: &str = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, application/vnd.oci.artifact.manifest.v1+json";
-const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-const OLD_CHART: &str = "application/tar+gzip";
 
 /// Why `+` became `_`, as Helm tells it after a pull.
 const UNDERSCORE: &str = "OCI artifact references (e.g. tags) do not support the plus sign (+). To support\nstoring semantic versions, Helm adopts the convention of changing plus (+) to\nan underscore (_) in chart version tags when pushing to a registry and back to\na plus (+) when pulling from a registry.";
@@ -48,23 +47,6 @@ pub(crate) struct Registry {
     http: Http,
     /// What opened a server for a scope; secrets.
     opened: Mutex<BTreeMap<(String, String), HeaderValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Manifest {
-    media_type: String,
-    config: Descriptor,
-    layers: Vec<Descriptor>,
-    manifests: Vec<Descriptor>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Descriptor {
-    media_type: String,
-    digest: String,
-    size: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -163,10 +145,11 @@ impl Registry {
         Err(RepositoryError::Registry(format!("{reference}: the list of tags does not end")))
     }
 
-    /// Fetches a chart by its full name.
+    /// Fetches a chart by its full name, or what is signed of it.
     pub(crate) async fn pull(
         &self,
         name: &str,
+        layer: Layer,
         messages: &mut Vec<String>,
     ) -> Result<Archive, RepositoryError> {
         let reference = Reference::parse(without_extras(name))?;
@@ -177,10 +160,10 @@ impl Registry {
         }
         let (manifest, bytes) = self.manifest(&reference).await?;
         let manifest = self.chart_of(&reference, manifest).await?;
-        let layer = chart_layer(&manifest)?;
+        let descriptor = layer.of(&manifest)?;
         let bytes_digest = format!("{:?}", Digest::of(&bytes));
         let archive = Archive {
-            bytes: self.layer(&reference, &layer, messages).await?,
+            bytes: self.blob(&reference, layer, &descriptor, messages).await?,
             name: archive_name(&reference),
         };
         messages.push(format!("Pulled: {reference}"));
@@ -248,40 +231,42 @@ impl Registry {
         Ok(manifest)
     }
 
-    /// The archive of a chart, from the cache if it is there; its digest is checked either way.
-    async fn layer(
+    /// A layer; a chart is taken from the cache if it is there. The digest is checked either way.
+    async fn blob(
         &self,
         reference: &Reference,
-        layer: &Descriptor,
+        layer: Layer,
+        descriptor: &Descriptor,
         messages: &mut Vec<String>,
     ) -> Result<Vec<u8>, RepositoryError> {
-        if layer.media_type == OLD_CHART {
+        if descriptor.media_type == OLD_CHART {
             messages.push(format!("Warning: chart media type {OLD_CHART} is deprecated"));
         }
-        if !reference::is_digest(&layer.digest) {
-            let digest = shown(&layer.digest);
+        if !reference::is_digest(&descriptor.digest) {
+            let digest = shown(&descriptor.digest);
             return Err(RepositoryError::Digest(format!("{reference}: invalid digest {digest:?}")));
         }
-        if let Some(digest) = Digest::parse(&layer.digest)?
-            && let Some((_, bytes)) = cache::find(&self.settings.content_cache, digest)
+        if layer == Layer::Chart
+            && let Some(digest) = Digest::parse(&descriptor.digest)?
+            && let Some(bytes) = cache::find_chart(&self.settings.content_cache, digest)
         {
             return Ok(bytes);
         }
-        let url =
-            self.url(reference, &format!("{}/blobs/{}", reference.repository, layer.digest))?;
-        let limit = layer.size.min(LAYER.limit);
-        if layer.size > LAYER.limit {
+        let path = format!("{}/blobs/{}", reference.repository, descriptor.digest);
+        let url = self.url(reference, &path)?;
+        let Kind { what, limit } = layer.kind();
+        if descriptor.size > limit {
             let address = shown(url.as_str());
-            return Err(RepositoryError::TooLarge { what: LAYER.what, address, limit });
+            return Err(RepositoryError::TooLarge { what, address, limit });
         }
         let (at, reply) = self.ask(&url, reference, None).await?;
         if reply.status() != StatusCode::OK {
             return Err(failure(&Method::GET, &at, reply).await);
         }
-        let bytes = http::read(reply, &at, Kind { limit, ..LAYER }).await?;
+        let bytes = http::read(reply, &at, Kind { what, limit: descriptor.size }).await?;
         let actual = format!("{:?}", Digest::of(&bytes));
-        if bytes.len() as u64 != layer.size || actual != layer.digest {
-            return Err(mismatch(reference, &layer.digest, &actual));
+        if bytes.len() as u64 != descriptor.size || actual != descriptor.digest {
+            return Err(mismatch(reference, &descriptor.digest, &actual));
         }
         Ok(bytes)
     }
@@ -355,29 +340,13 @@ fn without_extras(name: &str) -> &str {
     name.split(['?', '#']).next().unwrap_or_default()
 }
 
-fn chart_layer(manifest: &Manifest) -> Result<Descriptor, RepositoryError> {
-    let is_chart = |layer: &&Descriptor| matches!(layer.media_type.as_str(), CHART | OLD_CHART);
-    let mut charts = manifest.layers.iter().filter(is_chart);
-    let has_config = manifest.config.media_type == CONFIG;
-    let found = 1 + usize::from(has_config) + charts.clone().count();
-    let missing = if found < 2 {
-        format!(
-            "manifest does not contain minimum number of descriptors (2), descriptors found: {found}"
-        )
-    } else if !has_config {
-        format!("could not load config with mediatype {CONFIG}")
-    } else {
-        format!("manifest does not contain a layer with mediatype {CHART}")
-    };
-    match charts.next_back() {
-        Some(layer) if has_config => Ok(layer.clone()),
-        _ => Err(RepositoryError::Registry(missing)),
-    }
-}
-
+/// The name that Helm gives a chart's file. Tags write `+` as `_`, and a version has no other `_`.
 fn archive_name(reference: &Reference) -> String {
     let name = reference.repository.rsplit('/').next().unwrap_or_default();
-    format!("{name}-{}.tgz", reference.tag)
+    match reference.digest.as_str() {
+        "" => format!("{name}-{}.tgz", reference.tag.replace('_', "+")),
+        digest => format!("{name}@{}.tgz", digest.replace(':', "-")),
+    }
 }
 
 fn mismatch(reference: &Reference, expected: &str, actual: &str) -> RepositoryError {

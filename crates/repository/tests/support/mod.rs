@@ -207,7 +207,7 @@ impl Home {
     }
 
     pub fn finder(&self, access: Access) -> Finder {
-        Finder { settings: self.settings.clone(), access, profile: Profile::Helm43 }
+        Finder { settings: self.settings.clone(), access, profile: Profile::Helm43, keyring: None }
     }
 }
 

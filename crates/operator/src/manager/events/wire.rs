@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use catamaran_cluster::rights::Lacking;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as CoreEvent, EventSource};
 use k8s_openapi::api::events::v1::Event;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 use super::{FORBIDDEN, Happening, Severity};
 use crate::client;
 use crate::names::beginning;
-use crate::rights::Lacking;
 
 /// No event is worth waiting for longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,15 +30,15 @@ enum Dialect {
     None(Instant),
 }
 
+/// The right without which repetitions are not counted.
+const COUNT: &str = "patch events";
+
 pub(super) struct Wire {
     client: Client,
     operator: String,
     instance: String,
     dialect: Dialect,
-    /// The right to create events.
-    creation: Lacking,
-    /// The right to patch them.
-    counting: Lacking,
+    rights: Lacking,
 }
 
 /// How a write went.
@@ -53,14 +53,7 @@ impl Wire {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "local".to_owned());
         let instance: String = format!("{operator}-{host}").chars().take(128).collect();
         let operator = operator.to_owned();
-        Self {
-            client,
-            operator,
-            instance,
-            dialect: Dialect::Events,
-            creation: Lacking::default(),
-            counting: Lacking::default(),
-        }
+        Self { client, operator, instance, dialect: Dialect::Events, rights: Lacking::default() }
     }
 
     /// Writes a new event; its name, if that went well.
@@ -84,7 +77,7 @@ impl Wire {
             Answer::Done => Some(name),
             Answer::Failed => None,
             Answer::Forbidden => {
-                self.creation.tell("create events", "going on without them");
+                self.rights.tell("create events", "going on without them");
                 self.dialect = Dialect::None(Instant::now() + FORBIDDEN);
                 None
             }
@@ -93,7 +86,7 @@ impl Wire {
 
     /// Writes that an event happened this often.
     pub async fn count(&mut self, happening: &Happening, name: &str, count: i32) -> bool {
-        if self.counting.is_known() {
+        if self.rights.has(COUNT) {
             return true; // known, and not written
         }
         let now = Timestamp::now();
@@ -113,7 +106,7 @@ impl Wire {
             }
         };
         if let Answer::Forbidden = answer {
-            self.counting.tell("patch events", "repetitions are not counted");
+            self.rights.tell(COUNT, "repetitions are not counted");
         }
         matches!(answer, Answer::Done)
     }
