@@ -1,6 +1,6 @@
 //! The model of a chart, as Helm's records hold it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,11 @@ pub fn chart_yaml(metadata: &Metadata) -> Result<String, catamaran_yaml::Error> 
     catamaran_yaml::to_string(metadata)
 }
 
+#[allow(clippy::ref_option, reason = "serde asks so")]
+fn has_no_entries(annotations: &Option<BTreeMap<String, String>>) -> bool {
+    annotations.as_ref().is_none_or(BTreeMap::is_empty)
+}
+
 fn is_manifest(name: &str) -> bool {
     let Some((_, extension)) = name.rsplit_once('.') else { return false };
     ["yaml", "yml", "json"].iter().any(|e| extension.eq_ignore_ascii_case(e))
@@ -179,9 +184,9 @@ pub struct Metadata {
     /// Whether people should leave it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deprecated: bool,
-    /// Free.
-    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub annotations: std::collections::BTreeMap<String, String>,
+    /// Free. Templates see whether there are none or no entries.
+    #[serde(skip_serializing_if = "has_no_entries")]
+    pub annotations: Option<BTreeMap<String, String>>,
     /// A constraint on the cluster's version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_version: String,

@@ -32,28 +32,8 @@ pub(crate) fn parse_within(
 
 /// Bytes as text, or what the YAML reader of Helm has against them.
 pub(crate) fn utf8(data: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(data).map_err(|error| {
-        let fault = utf8_fault(data.get(error.valid_up_to()..).unwrap_or_default());
-        format!("error converting YAML to JSON: yaml: {fault}")
-    })
-}
-
-/// What is wrong with the character at the start.
-fn utf8_fault(data: &[u8]) -> &'static str {
-    let (leading, width) = match data.first() {
-        Some(&byte) if byte & 0xe0 == 0xc0 => (byte & 0x1f, 2),
-        Some(&byte) if byte & 0xf0 == 0xe0 => (byte & 0x0f, 3),
-        Some(&byte) if byte & 0xf8 == 0xf0 => (byte & 0x07, 4),
-        _ => return "invalid leading UTF-8 octet",
-    };
-    let Some(trailing) = data.get(1..width) else { return "incomplete UTF-8 octet sequence" };
-    if trailing.iter().any(|byte| byte & 0xc0 != 0x80) {
-        return "invalid trailing UTF-8 octet";
-    }
-    let value =
-        trailing.iter().fold(u32::from(leading), |value, byte| value << 6 | u32::from(byte & 0x3f));
-    let least = [0x80, 0x800, 0x10000].get(width - 2).copied().unwrap_or_default();
-    if value < least { "invalid length of a UTF-8 sequence" } else { "invalid Unicode character" }
+    catamaran_yaml::text_of(data)
+        .map_err(|fault| format!("error converting YAML to JSON: yaml: {fault}"))
 }
 
 /// The top of a document that must be an object or nothing.
@@ -183,22 +163,6 @@ fn number_text(number: &serde_json::Number) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn what_is_no_utf_8_is_told_as_by_the_yaml_reader() {
-        let cases: [(&[u8], &str); 6] = [
-            (b"a\xff", "invalid leading UTF-8 octet"),
-            (b"a\x80", "invalid leading UTF-8 octet"),
-            (b"a\xe2\x82", "incomplete UTF-8 octet sequence"),
-            (b"\xe2\x28\xa1", "invalid trailing UTF-8 octet"),
-            (b"\xc0\xaf", "invalid length of a UTF-8 sequence"),
-            (b"\xed\xa0\x80", "invalid Unicode character"),
-        ];
-        for (bytes, fault) in cases {
-            let expected = format!("error converting YAML to JSON: yaml: {fault}");
-            assert_eq!(utf8(bytes).unwrap_err(), expected, "{bytes:?}");
-        }
-    }
 
     #[test]
     fn texts_are_made_of_scalars() {

@@ -3,12 +3,12 @@
 use std::io;
 
 /// Go's `filepath.Join` of a path and a name: cleaned, `./a/` and `b` make `a/b`.
-pub(crate) fn join(path: &str, name: &str) -> String {
+pub fn join(path: &str, name: &str) -> String {
     if path.is_empty() { clean(name) } else { clean(&format!("{path}/{name}")) }
 }
 
 /// Go's `filepath.Clean`, without touching the file system.
-pub(crate) fn clean(path: &str) -> String {
+pub fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

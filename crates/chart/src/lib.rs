@@ -17,7 +17,7 @@
 mod chart;
 mod error;
 mod gojson;
-mod gopath;
+pub mod gopath;
 pub mod lint;
 pub mod load;
 pub mod manifest;

@@ -17,7 +17,8 @@ impl Notice<'_> {
     pub(crate) fn line(&self, profile: Profile) -> String {
         if profile == Profile::Helm318 {
             let (place, text) = self.helm3;
-            return format!("{place}: {text}");
+            // Go's log ends a line only where that is not done yet.
+            return format!("{place}: {}", text.strip_suffix('\n').unwrap_or(text));
         }
         let mut line = format!("level={} msg={}", self.level, attribute(self.message));
         for (key, value) in self.attributes {
@@ -60,5 +61,7 @@ mod tests {
             notice.line(Profile::Helm318),
             r#"engine.go:206: [INFO] Missing required value: give "a""#
         );
+        let notice = Notice { helm3: ("engine.go:227", "[INFO] Fail: no\n\n"), ..notice };
+        assert_eq!(notice.line(Profile::Helm318), "engine.go:227: [INFO] Fail: no\n");
     }
 }

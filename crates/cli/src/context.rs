@@ -21,12 +21,12 @@ pub(crate) fn is_in_pod() -> bool {
 }
 
 fn of_pod(args: &ClusterArgs) -> Option<String> {
-    let alone = args.kubeconfig.is_none() && is_in_pod() && Kubeconfig::read().is_err();
+    let alone = args.kubeconfig().is_none() && is_in_pod() && Kubeconfig::read().is_err();
     alone.then(|| fs::read_to_string(OF_POD).ok())?.map(|name| name.trim().to_owned())
 }
 
 fn of_context(args: &ClusterArgs) -> Option<String> {
-    let config = match &args.kubeconfig {
+    let config = match args.kubeconfig() {
         Some(path) => Kubeconfig::read_from(path).ok()?,
         None => Kubeconfig::read().ok()?,
     };

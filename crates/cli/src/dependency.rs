@@ -9,11 +9,12 @@ use catamaran_chart::Profile;
 use catamaran_repository::{Dependencies, Finder, dependencies};
 use clap::{Args, Subcommand};
 
-use crate::charts::flags::FilesArgs;
+use crate::charts::flags::{GlobalArgs, go_uint};
 use crate::source::{SourceArgs, wait};
 
 /// List, choose and fetch the charts that a chart needs
 #[derive(Subcommand, Debug)]
+#[allow(clippy::large_enum_variant, reason = "made once")]
 pub(crate) enum DependencyCommand {
     /// Tell what Chart.yaml asks for, and what is in charts/
     #[command(visible_alias = "ls")]
@@ -21,6 +22,11 @@ pub(crate) enum DependencyCommand {
         /// The chart's folder
         #[arg(default_value = ".")]
         chart: PathBuf,
+        /// The most letters that a column has; 0 is no limit
+        #[arg(long, default_value_t = 80, value_name = "N", value_parser = go_uint)]
+        max_col_width: usize,
+        #[command(flatten)]
+        global: GlobalArgs,
     },
     /// Choose versions by Chart.yaml, fetch them into charts/, and write Chart.lock
     #[command(visible_alias = "up")]
@@ -41,13 +47,13 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
-    files: FilesArgs,
+    global: GlobalArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(command: &DependencyCommand) -> ExitCode {
     let result = match command {
-        DependencyCommand::List { chart } => list(chart),
+        DependencyCommand::List { chart, max_col_width, .. } => list(chart, *max_col_width),
         DependencyCommand::Update(args) => fetch(args, true),
         DependencyCommand::Build(args) => fetch(args, false),
     };
@@ -60,12 +66,12 @@ pub(crate) fn run(command: &DependencyCommand) -> ExitCode {
     }
 }
 
-fn list(chart: &Path) -> Result<()> {
-    Ok(io::stdout().write_all(dependencies::list(chart)?.as_bytes())?)
+fn list(chart: &Path, widest: usize) -> Result<()> {
+    Ok(io::stdout().write_all(dependencies::list(chart, widest)?.as_bytes())?)
 }
 
 fn fetch(args: &FetchArgs, choose: bool) -> Result<()> {
-    let finder = args.source.finder(&args.files, Profile::Helm43);
+    let finder = args.source.finder(&args.global.files, Profile::Helm43);
     let (mut out, mut pulled) = (io::stdout(), io::stdout());
     let dependencies =
         Dependencies::new(&finder, &args.chart, args.skip_refresh, &mut out, &mut pulled);

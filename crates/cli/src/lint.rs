@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use catamaran_chart::lint::{Options, Report, Severity, is_package, lint};
-use catamaran_chart::{Budget, Profile};
+use catamaran_chart::{Budget, Profile, gopath};
 use clap::Args;
 
 use crate::charts;
@@ -80,7 +80,7 @@ fn lint_all(args: &LintArgs, out: &mut impl io::Write) -> Result<()> {
     let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
     if args.with_subcharts {
         for place in places.clone() {
-            subcharts(&Path::new(&place).join("charts"), &mut places);
+            subcharts(Path::new(&gopath::join(&place, "charts")), &mut places);
         }
     }
     let namespace = args.global.cluster.namespace();

@@ -14,6 +14,7 @@ mod show;
 mod source;
 mod template;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use actions::{
@@ -126,16 +127,28 @@ async fn run(options: Options) -> ExitCode {
 /// What was asked for; ends the process where that is help, or nothing that can be done.
 fn parse() -> Cli {
     let words = helm_operator::arguments();
+    let sorted = charts::command_first(words.clone());
+    let is_helms = |words: &[OsString]| {
+        let first = words.get(1).map(OsString::as_os_str).unwrap_or_default();
+        HELMS.iter().any(|(name, _)| first == *name) || charts::is_group(first)
+    };
+    let (words, is_helms) = if is_helms(&sorted) { (sorted, true) } else { (words, false) };
     let first = words.get(1).and_then(|word| word.to_str());
     if matches!(first, Some("template" | "lint" | "show")) {
         // The flags alone take more than is kept otherwise.
         heap::keep_freed();
     }
-    let is_helms = HELMS.iter().any(|(name, _)| first == Some(name)) || first == Some("show");
     let command = command(first);
-    let words = if is_helms { charts::flags::in_helms_manner(words) } else { words };
-    let asked =
-        command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
+    let words = if is_helms { charts::in_helms_manner(words) } else { words };
+    let matches = command.try_get_matches_from(words);
+    if is_helms
+        && let Ok(matches) = &matches
+        && let Err(why) = charts::check_typed(matches)
+    {
+        eprintln!("{why}");
+        std::process::exit(1);
+    }
+    let asked = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
@@ -168,7 +181,10 @@ fn command(first: Option<&str>) -> clap::Command {
     for (name, _) in HELMS {
         command = command.mut_subcommand(name, manners);
     }
-    command.mut_subcommand("show", |show| show.mut_subcommands(manners))
+    for group in ["show", "dependency"] {
+        command = command.mut_subcommand(group, |group| group.mut_subcommands(manners));
+    }
+    command
 }
 
 #[cfg(test)]

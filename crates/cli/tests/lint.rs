@@ -116,6 +116,8 @@ fn flags_of_lint_do_as_in_helm() {
         "lint good -f missing.yaml",
         "lint good --set a",
         "lint good --foo",
+        "lint deprecated --strict --strict=false",
+        "lint ./umbrella/ --with-subcharts",
         "lint nulls",
         "lint nulls --set a.q=1",
         "lint nulls -f nulls-values.yaml",

@@ -140,6 +140,35 @@ const LINES: &[&str] = &[
     "demo broken --debug -s templates/a.yaml",
     "demo broken --debug -s templates/b.yaml",
     "demo oci://127.0.0.1:1/x/y@sha256:abc",
+    // Flags given twice, empty, before the command, or almost right.
+    "demo c --no-hooks --no-hooks=false",
+    "demo c --no-hooks=false --no-hooks",
+    "demo c -n x --namespace y --timeout 1s --timeout 2s",
+    "demo c --timeout -1s",
+    "demo c --timeout -+1s",
+    "demo c --kubeconfig= --ca-file= --keyring= --registry-config= --repository-config=",
+    "demo c --labels=",
+    "demo c --labels a=b,c --labels a=b=c,d=",
+    "demo c --labels a=b,c,d=e",
+    "demo c --labels ,",
+    "demo c --burst-limit 99999999999999999999",
+    "c --generate-name=maybe",
+    "demo c -gf",
+    "demo c -gz",
+    "demo c ---",
+    "demo c --=x",
+    "demo c -=x",
+    "demo ..",
+    "demo ./c/../missing/../c",
+    "demo c --output-dir /proc/x",
+    "demo c --repo ://",
+    "demo c --repo 127.0.0.1:1",
+    "demo c --repo http://[::1",
+    "demo c -f a%zz.yaml",
+    "demo c -f 1:b.yaml",
+    "demo c --set-file a=::",
+    "demo c --set-file a=a%2",
+    "demo c -f no-text.bin",
 ];
 
 /// A chart with a bit of everything that flags reach.
@@ -176,6 +205,7 @@ fn shows(folder: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+    fs::write(folder.join("no-text.bin"), b"a: \x00\xff\n").unwrap();
 }
 
 #[test]
@@ -187,6 +217,47 @@ fn flags_do_as_in_helm() {
             let arguments: Vec<&str> = line.split(' ').collect();
             equal(&helm, profile, folder.path(), &arguments);
         }
+    }
+}
+
+#[test]
+fn flags_may_come_before_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    shows(folder.path());
+    let tools = catamaran_localcluster::tools().unwrap();
+    for line in [
+        "-n x template demo c",
+        "--debug --namespace=x template demo c",
+        "--kube-version 1.30 template demo c",
+        "--kube-version 1.30 template",
+        "--namespace x show --version 1 chart c",
+        "--debug lint c",
+        "-n x dependency --debug list c",
+        "dependency list c --max-col-width 5",
+        "dependency list c --max-col-width x",
+        "dependency list ./c/. --foo",
+        "dependency list missing",
+        "template demo c --color=maybe",
+        "lint c --colour=",
+    ] {
+        let run = |program: &Path| {
+            let output = Command::new(program)
+                .args(line.split(' '))
+                .current_dir(folder.path())
+                .env_remove("HELM_NAMESPACE")
+                .env("KUBECONFIG", "/nonexistent")
+                .env("HOME", folder.path())
+                .output()
+                .unwrap();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("helm", "catamaran");
+            let said: Vec<_> = text(&output.stderr)
+                .lines()
+                .filter(|line| line.starts_with("Error") || line.contains("command failed"))
+                .map(str::to_owned)
+                .collect();
+            (text(&output.stdout), said, output.status.code())
+        };
+        assert_eq!(run(Path::new(env!("CARGO_BIN_EXE_catamaran"))), run(&tools.helm()), "{line}");
     }
 }
 
@@ -268,6 +339,16 @@ fn warnings_are_helms() {
     fs::write(folder.path().join("c/Chart.yaml"), chart).unwrap();
     let hook = "metadata: {annotations: {helm.sh/hook: 'crd-install, test'}}\n";
     fs::write(folder.path().join("c/templates/hooks.yaml"), hook).unwrap();
+    let fails = "{{ if .Values.fail }}{{ fail \"no\" }}{{ end }}\n";
+    fs::write(folder.path().join("c/templates/fails.yaml"), fails).unwrap();
+    let chart = "apiVersion: v2\nname: lacking\nversion: 1.2.3\ndeprecated: true\ndependencies: [{name: x, version: 1}]\n";
+    let needs = "apiVersion: v2\nname: needs\nversion: 1.2.3\ndependencies: [{name: sub, version: 0.1.0}]\n";
+    fs::create_dir_all(folder.path().join("needs/charts/sub")).unwrap();
+    fs::write(folder.path().join("needs/Chart.yaml"), needs).unwrap();
+    let sub = "apiVersion: v2\nname: sub\nversion: 0.1.0\n";
+    fs::write(folder.path().join("needs/charts/sub/Chart.yaml"), sub).unwrap();
+    fs::create_dir_all(folder.path().join("lacking")).unwrap();
+    fs::write(folder.path().join("lacking/Chart.yaml"), chart).unwrap();
     fs::write(folder.path().join("more.yaml"), "global: text\nsub: {x: {y: 1}, global: {a: 1}}\n")
         .unwrap();
     for (helm, profile) in generations() {
@@ -277,10 +358,21 @@ fn warnings_are_helms() {
             "demo c --set n.a=1",
             "demo c --set sub.x.y=1",
             "demo c -f more.yaml",
+            "demo c --atomic=false",
+            "demo c --force",
+            "demo c --validate=false",
+            "demo c --hide-notes",
+            "demo c --render-subchart-notes",
+            // Of what fails later, too.
+            "demo c --set a=text,replicas=x",
+            "demo c --set n.a=1,fail=true",
+            "demo lacking",
+            "demo needs --set sub=text",
         ] {
             let arguments: Vec<&str> = line.split(' ').collect();
             let Pair { helm, ours } = both(&helm, profile, folder.path(), &arguments);
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let text =
+                |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("'helm ", "'catamaran ");
             assert_eq!(text(&ours.stderr), text(&helm.stderr), "{profile} {line}");
         }
     }

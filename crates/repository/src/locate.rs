@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_chart::Profile;
+use catamaran_chart::{Profile, gopath};
+use catamaran_sprig::check_url;
 
 use crate::address::{self, is_http, is_oci, same_server};
 use crate::cache;
@@ -92,6 +93,7 @@ impl Finder {
         if path.exists() {
             let path = std::path::absolute(path)
                 .map_err(|error| RepositoryError::io("stat", path, &error))?;
+            let path = path.to_str().map(gopath::clean).map_or(path.clone(), PathBuf::from);
             if let Some(keyring) = &self.keyring {
                 provenance::check_file(&path, keyring)?;
             }
@@ -145,6 +147,8 @@ impl Finder {
         version: &str,
         messages: &mut Vec<String>,
     ) -> Result<String, RepositoryError> {
+        check_url(&repository.url)
+            .map_err(|_| RepositoryError::Address(address::shown(&repository.url)))?;
         let index = self.fetch_index(http, repository).await.map(|(index, _)| index);
         let index = index.map_err(|source| match source {
             RepositoryError::RepositoryScheme(_) => source,

@@ -67,7 +67,7 @@ async fn charts_are_fetched_with_the_credentials_of_their_repository() {
             server.address
         ))
     );
-    let list = dependencies::list(&folder).unwrap();
+    let list = dependencies::list(&folder, 80).unwrap();
     assert!(list.contains("ok    "), "{list}");
 }
 

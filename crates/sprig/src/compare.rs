@@ -2,6 +2,8 @@
 
 use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
 
+use crate::args::is_nil_map;
+
 /// Whether two values are deeply equal: same Go types, same contents.
 pub(crate) fn deep_equal(ctx: &mut Ctx, a: &Value, b: &Value) -> Result<bool, FuncError> {
     equal(ctx, a, b, 0)
@@ -70,6 +72,9 @@ fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, Func
         (Value::Map(x), Value::Map(y)) => {
             if x == y {
                 return Ok(true);
+            }
+            if is_nil_map(ctx, *x) != is_nil_map(ctx, *y) {
+                return Ok(false);
             }
             let (first, second) = (&ctx.heap.map(*x).entries, &ctx.heap.map(*y).entries);
             if first.len() != second.len() || first.keys().ne(second.keys()) {

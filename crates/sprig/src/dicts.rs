@@ -154,6 +154,11 @@ pub(crate) fn deep_copy(ctx: &mut Ctx, value: &Value, depth: usize) -> Outcome {
         return Err(FuncError::new("value nests too deep to be copied"));
     }
     match value {
+        Value::Map(of) if is_nil_map(ctx, *of) => {
+            charge_items(ctx, 2)?;
+            let ty = ctx.heap.map(*of).ty;
+            Ok(ctx.heap.new_nil_map(ty).into())
+        }
         Value::Map(of) => {
             charge_items(ctx, ctx.heap.map(*of).entries.len().saturating_mul(3).saturating_add(2))?;
             let copy = ctx.heap.copy_map(*of);

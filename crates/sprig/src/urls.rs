@@ -31,20 +31,46 @@ struct Parts<'u> {
     fragment: &'u str,
 }
 
+/// The same, decoded.
+struct Decoded {
+    host: Vec<u8>,
+    /// User and password.
+    userinfo: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    path: Vec<u8>,
+    fragment: Vec<u8>,
+}
+
 /// Whether a text is a URL, and what Go has against it.
 ///
 /// # Errors
 /// It is none; Go's text.
 pub fn check_url(text: &str) -> Result<(), String> {
-    split(text).map(|_| ())
+    read(text).map(drop)
+}
+
+/// What Go's `url.Parse` finds, in the order in which it looks.
+fn read(whole: &str) -> Result<(Parts<'_>, Decoded), String> {
+    let parts = split(whole)?;
+    // But for what is wrong with the fragment itself, Go shows none.
+    let body = whole.split_once('#').map_or(whole, |(body, _)| body);
+    let decoded = |text: &str| decode(text).map_err(|reason| format!("parse {body:?}: {reason}"));
+    let host = decoded(parts.host)?;
+    let userinfo = match parts.userinfo.map(|text| text.split_once(':').ok_or(text)) {
+        None => None,
+        Some(Err(user)) => Some((decoded(user)?, None)),
+        Some(Ok((user, password))) => Some((decoded(user)?, Some(decoded(password)?))),
+    };
+    let path = decoded(parts.path)?;
+    let fragment = decode(parts.fragment).map_err(|reason| format!("parse {whole:?}: {reason}"))?;
+    Ok((parts, Decoded { host, userinfo, path, fragment }))
 }
 
 fn split(whole: &str) -> Result<Parts<'_>, String> {
-    let fail = |reason: &str| Err(format!("parse {whole:?}: {reason}"));
-    if whole.chars().any(|c| c.is_ascii_control()) {
+    let (body, fragment) = whole.split_once('#').unwrap_or((whole, ""));
+    let fail = |reason: &str| Err(format!("parse {body:?}: {reason}"));
+    if body.chars().any(|c| c.is_ascii_control()) {
         return fail("net/url: invalid control character in URL");
     }
-    let (body, fragment) = whole.split_once('#').unwrap_or((whole, ""));
     let mut parts = Parts {
         scheme: String::new(),
         userinfo: None,
@@ -100,16 +126,11 @@ fn split(whole: &str) -> Result<Parts<'_>, String> {
 
 /// Scheme, host and path of a URL as Go's `url.Parse` finds them; none where Go refuses the URL.
 pub fn scheme_host_path(whole: &str) -> Option<(String, &str, &str)> {
-    let parts = split(whole).ok()?;
-    let decodes = |text: &str| decode(text).is_ok();
+    let (parts, _) = read(whole).ok()?;
     let in_host = |byte: u8| {
         byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~%!$&'()*+,;=:[]<>\"".contains(&byte)
     };
-    let sound = decodes(parts.path)
-        && decodes(parts.fragment)
-        && decodes(parts.host)
-        && parts.host.bytes().all(in_host);
-    sound.then_some((parts.scheme, parts.host, parts.path))
+    parts.host.bytes().all(in_host).then_some((parts.scheme, parts.host, parts.path))
 }
 
 /// Where the scheme's colon stands; none if there is no scheme.
@@ -235,22 +256,11 @@ const USER: &[u8] = b"$&+,;=";
 fn parse(ctx: &mut Ctx, whole: &str) -> Outcome {
     ctx.meter.charge_bytes(whole.len().saturating_mul(4).saturating_add(1024))?;
     let failed = |reason: String| FuncError::new(format!("unable to parse url: {reason}"));
-    let in_whole = |reason: String| failed(format!("parse {whole:?}: {reason}"));
-    let parts = split(whole).map_err(failed)?;
-    let path = decode(parts.path).map_err(in_whole)?;
-    let fragment = decode(parts.fragment).map_err(in_whole)?;
-    let host = decode(parts.host).map_err(in_whole)?;
-    let userinfo = match parts.userinfo {
-        Some(userinfo) => {
-            let (user, password) = userinfo
-                .split_once(':')
-                .map_or((userinfo, None), |(user, rest)| (user, Some(rest)));
-            let mut shown = encode(&decode(user).map_err(in_whole)?, USER);
-            if let Some(password) = password {
-                shown.push(':');
-                shown.push_str(&encode(&decode(password).map_err(in_whole)?, USER));
-            }
-            shown
+    let (parts, Decoded { host, userinfo, path, fragment }) = read(whole).map_err(failed)?;
+    let userinfo = match userinfo {
+        Some((user, None)) => encode(&user, USER),
+        Some((user, Some(password))) => {
+            format!("{}:{}", encode(&user, USER), encode(&password, USER))
         }
         None => String::new(),
     };
@@ -348,4 +358,24 @@ fn join(ctx: &mut Ctx, of: Option<Map>) -> Outcome {
         out.extend_from_slice(encode(&fragment, FRAGMENT).as_bytes());
     }
     string(ctx, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_told_as_by_go() {
+        for (url, fault) in [
+            ("1:b#x", r#"parse "1:b": first path segment in URL cannot contain colon"#),
+            ("http://a/%zz#q", r#"parse "http://a/%zz": invalid URL escape "%zz""#),
+            ("http://a/x#%zz", r#"parse "http://a/x#%zz": invalid URL escape "%zz""#),
+            ("http://[::1#x", r#"parse "http://[::1": missing ']' in host"#),
+            ("http://u%zz@%zx/%zy", r#"parse "http://u%zz@%zx/%zy": invalid URL escape "%zx""#),
+            ("a\tb", r#"parse "a\tb": net/url: invalid control character in URL"#),
+        ] {
+            assert_eq!(check_url(url), Err(fault.to_owned()));
+        }
+        assert_eq!(check_url("http://h/%41#a\tb"), Ok(()));
+    }
 }

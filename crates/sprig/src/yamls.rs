@@ -76,9 +76,8 @@ fn to_yaml(ctx: &mut Ctx, value: &Value, pretty: bool) -> Result<String, FuncErr
 }
 
 fn from_yaml(ctx: &mut Ctx, text: &Str) -> Result<Value, String> {
-    let Some(text) = text.as_str() else {
-        return Err("error converting YAML to JSON: yaml: invalid leading UTF-8 octet".into());
-    };
+    let text = catamaran_yaml::text_of(text.as_bytes())
+        .map_err(|fault| format!("error converting YAML to JSON: yaml: {fault}"))?;
     // Reading looks at every character several times, and sets out anew for each text.
     if ctx.meter.charge_steps(text.len() as u64 * 4 + 200).is_err() {
         // Whoever made it looks at the budget next.

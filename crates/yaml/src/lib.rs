@@ -28,7 +28,7 @@ use serde::de::DeserializeOwned;
 pub use error::{Error, ErrorKind};
 pub use number::{go_float, json_float};
 pub use read::{
-    Deserializer, Documents, MAX_DEPTH, Outlined, check_repeated_keys, documents, outline,
+    Deserializer, Documents, MAX_DEPTH, Outlined, check_repeated_keys, documents, outline, text_of,
 };
 
 /// What one document may take, in bytes, together with what is usually made of it: some fifty thousand

@@ -71,7 +71,8 @@ fn go_type(name: &str) -> &'static str {
 
 /// In the order of the keys, as Go reads them: the first mistake is the one that is told.
 fn fill(metadata: &mut Metadata, nulls: &mut Nulls, fields: Fields<'_>) -> Result<(), String> {
-    set(&mut metadata.annotations, fields.text_map("annotations")?);
+    let annotations = fields.text_map("annotations")?;
+    metadata.annotations = annotations.or_else(|| metadata.annotations.take());
     set(&mut metadata.api_version, fields.text("apiVersion")?);
     set(&mut metadata.app_version, fields.text("appVersion")?);
     set(&mut metadata.condition, fields.text("condition")?);

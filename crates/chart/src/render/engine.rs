@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catamaran_gotemplate::{Ctx, Type, Value};
+use catamaran_gotemplate::{Ctx, Heap, Type, Value};
 
 use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
 use super::templates::{Source, Templates};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
+use crate::notice::Notice;
 use crate::values::{self, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
@@ -58,6 +59,27 @@ pub(super) fn render(
     Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? }))
 }
 
+/// What Helm logs of values before it renders, in the end why it does not.
+pub(super) fn warnings(chart: &Chart, cache: &Cache, input: &RenderInput<'_>) -> Vec<String> {
+    let (given, profile, room) = (input.values, input.profile, input.budget.memory);
+    let (mut heap, mut warnings) = (Heap::new(), Vec::new());
+    let noticed = &mut warnings;
+    let error =
+        match values::prepare(&mut heap, chart, &cache.defaults, given, profile, room, noticed) {
+            Ok(prepared) => return prepared.warnings,
+            Err(error) => error.text(profile),
+        };
+    let why =
+        error.strip_prefix(values::DEPENDENCIES_FAILED).and_then(|why| why.strip_prefix(": "));
+    if let Some(why) = why {
+        let attributes = &[("error", why)];
+        let message = values::DEPENDENCIES_FAILED;
+        warnings
+            .push(Notice { level: "ERROR", message, attributes, helm3: ("", "") }.line(profile));
+    }
+    warnings
+}
+
 /// Helm's rendering for its linter: what `fail` and `required` say is no fault but a note, and
 /// neither the kind of the chart nor its `kubeVersion` matters. `None` if the values cannot be
 /// merged, about which Helm's linter says nothing.
@@ -69,14 +91,18 @@ pub(crate) fn render_for_lint(
     let cache = Cache::of(chart);
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let (given, room) = (input.values, input.budget.memory);
+    let (defaults, mut noticed) = (&cache.defaults, Vec::new());
+    let noticed = &mut noticed;
     let prepared =
-        values::prepare(&mut ctx.heap, chart, &cache.defaults, given, input.profile, room);
+        values::prepare(&mut ctx.heap, chart, defaults, given, input.profile, room, noticed);
+    notes.append(noticed);
     let Ok(mut prepared) = prepared else { return Ok(None) };
     // Helm's linter merges twice, which a null among the defaults does not survive.
-    if values::merge_again(&mut ctx.heap, &mut prepared, input.profile, room).is_err() {
+    let merged = values::merge_again(&mut ctx.heap, &mut prepared, input.profile, room);
+    notes.append(&mut prepared.warnings);
+    if merged.is_err() {
         return Ok(None);
     }
-    notes.append(&mut prepared.warnings);
     values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
     let files = run_all(&mut ctx, &prepared, &cache, input, State::for_lint(input.profile));
     if let Some(state) = ctx.extension_mut::<State>() {

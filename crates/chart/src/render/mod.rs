@@ -153,6 +153,12 @@ impl CompiledChart {
         let whole = whole.get_or_init(|| Inner::of(read));
         Self(whole.clone(), self.1.clone()).render(input)
     }
+
+    /// What Helm logs of the values before it renders, for a rendering that failed; one that succeeds
+    /// has it in [`Rendered::warnings`].
+    pub fn warnings(&self, input: &RenderInput<'_>) -> Vec<String> {
+        engine::warnings(&self.0.chart, &self.0.cache, input)
+    }
 }
 
 #[cfg(test)]

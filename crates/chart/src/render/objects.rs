@@ -123,8 +123,12 @@ fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Fi
         metadata.maintainers.iter().map(|m| maintainer(heap, m, profile)).collect();
     let dependencies: Vec<_> =
         node.requirements.iter().map(|d| dependency(heap, d, profile)).collect();
-    let annotations = heap.new_map_of(Type::Map(&Type::String));
-    for (key, value) in &metadata.annotations {
+    let texts_by_name = Type::Map(&Type::String);
+    let annotations = match &metadata.annotations {
+        Some(_) => heap.new_map_of(texts_by_name),
+        None => heap.new_nil_map(texts_by_name),
+    };
+    for (key, value) in metadata.annotations.iter().flatten() {
         heap.set(annotations, key.as_str(), value.as_str());
     }
     vec![

@@ -287,13 +287,28 @@ fn join(prefix: &str, name: &str) -> String {
 fn show_as_bool(heap: &Heap, value: &Value) -> String {
     match value {
         Value::Nil => "%!t(<nil>)".to_owned(),
+        value => show_inside(heap, value),
+    }
+}
+
+/// The same of what lies in a list or a map, where nothing is printed as such.
+fn show_inside(heap: &Heap, value: &Value) -> String {
+    match value {
+        Value::Nil => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Float64(n) => format!("%!t(float64={})", catamaran_gotemplate::fmt::float(*n)),
         Value::Int64(n) => format!("%!t(int64={n})"),
         Value::String(text) => format!("%!t(string={text})"),
         Value::List(list) => {
-            let items: Vec<_> = heap.items(*list).iter().map(|v| show_as_bool(heap, v)).collect();
+            let items: Vec<_> = heap.items(*list).iter().map(|v| show_inside(heap, v)).collect();
             format!("[{}]", items.join(" "))
+        }
+        Value::Map(map) => {
+            let entries: Vec<_> = entries(heap, *map)
+                .iter()
+                .map(|(key, value)| format!("%!t(string={key}):{}", show_inside(heap, value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
         }
         other => format!("%!t({})", heap.type_name(other)),
     }

@@ -40,7 +40,7 @@ pub fn coalesce(
 ) -> Result<Map<String, Value>, RenderError> {
     let mut heap = Heap::new();
     let (defaults, room) = (Defaults::of(chart), crate::Budget::default().memory);
-    let prepared = prepare(&mut heap, chart, &defaults, values, profile, room)?;
+    let prepared = prepare(&mut heap, chart, &defaults, values, profile, room, &mut Vec::new())?;
     match plain(&heap, prepared.values)? {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
@@ -59,6 +59,9 @@ pub(crate) fn compatible(constraint: &str, version: &str, profile: Profile) -> b
     }
 }
 
+/// What Helm 4 says where the values of a subchart are none.
+pub(crate) const DEPENDENCIES_FAILED: &str = "chart dependencies processing failed";
+
 /// Values on the heap, and the charts that take part.
 pub(crate) struct Prepared<'c> {
     pub(crate) root: Node<'c>,
@@ -67,6 +70,7 @@ pub(crate) struct Prepared<'c> {
 }
 
 /// Processes dependencies and merges values, as Helm's install does; they may take `room` bytes.
+/// `warnings` has what was noticed if that fails.
 pub(crate) fn prepare<'c>(
     heap: &mut Heap,
     chart: &'c Chart,
@@ -74,22 +78,22 @@ pub(crate) fn prepare<'c>(
     values: &Map<String, Value>,
     profile: Profile,
     room: usize,
+    warnings: &mut Vec<String>,
 ) -> Result<Prepared<'c>, RenderError> {
-    let mut warnings = Vec::new();
     let all_documents = profile == Profile::Helm43;
     let mut root = Node::new(heap, chart, defaults, all_documents).map_err(RenderError::Values)?;
     let user = tables::load(heap, values).map_err(RenderError::Values)?;
     let guard = guard::Guard::new(room);
-    let mut coalescer = Coalescer { heap, profile, warnings: &mut warnings, guard };
+    let mut coalescer = Coalescer { heap, profile, warnings, guard };
     coalescer.dependencies(&mut root, user).map_err(|coalesce::Mismatch(text)| {
         RenderError::Values(match profile {
             Profile::Helm318 => text,
-            Profile::Helm43 => format!("chart dependencies processing failed: {text}"),
+            Profile::Helm43 => format!("{DEPENDENCIES_FAILED}: {text}"),
         })
     })?;
     let values = coalescer.values(&root, user, false);
     let values = values.map_err(|coalesce::Mismatch(text)| RenderError::Values(text))?;
-    Ok(Prepared { root, values, warnings })
+    Ok(Prepared { root, values, warnings: std::mem::take(warnings) })
 }
 
 /// Checks the values of every chart that has a schema.

@@ -79,7 +79,8 @@ impl ReadyValues {
         }
         let (profile, room) = (wanted.profile, wanted.room);
         let mut heap = Heap::new();
-        let mut prepared = prepare(&mut heap, chart, defaults, wanted.given, profile, room)?;
+        let (given, warnings) = (wanted.given, &mut Vec::new());
+        let mut prepared = prepare(&mut heap, chart, defaults, given, profile, room, warnings)?;
         let (heap, values) = heap.only(prepared.values);
         prepared.values = values;
         validate(&heap, schemas, &prepared, profile)?;

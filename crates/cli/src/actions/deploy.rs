@@ -119,7 +119,7 @@ impl<'a> Deployment<'a> {
         let chart = self.chart(&chosen)?;
         self.define(&chart)?;
         let wish = self.wish(&history, &chart, &chosen.config, out)?;
-        charts::warn(&wish.rendered);
+        charts::warn(&wish.rendered.warnings);
         let labels = self.args.labels(self.doing == Doing::Upgrade)?;
         let desired = Desired::new(chart.chart(), &chosen.config, &wish.rendered, &wish.facts)
             .labelled(&labels)
@@ -189,9 +189,6 @@ impl<'a> Deployment<'a> {
             })?;
         if self.doing == Doing::Install && chart.chart().is_library() {
             bail!("{} charts are not installable", chart.metadata().kind);
-        }
-        if chart.metadata().deprecated {
-            eprintln!("{}", charts::deprecated(profile));
         }
         Ok(chart.with_post_renderers(steps))
     }
@@ -301,6 +298,7 @@ impl<'a> Deployment<'a> {
             Ok(rendered) if self.args.render_subchart_notes => Ok(rendered.with_subchart_notes()),
             Ok(rendered) => Ok(rendered),
             Err(error) => {
+                charts::warn(&chart.warnings(&input));
                 let text = charts::failed(&self.args.rendering.global, profile, &error, out)?;
                 let style = Style::of(&self.args.rendering.global);
                 Err(style.explain(text, &error, chart.chart(), &self.args.values))

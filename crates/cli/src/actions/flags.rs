@@ -37,7 +37,7 @@ pub(crate) struct WaitArgs {
         long,
         default_value = "5m0s",
         value_name = "DURATION",
-        value_parser = parse_duration
+        value_parser = timeout
     )]
     timeout: Duration,
 }
@@ -77,6 +77,15 @@ pub(crate) fn strategy(text: &str) -> Result<bool, String> {
         other => go_bool(other).map_err(|_| {
             format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
         }),
+    }
+}
+
+/// How long to wait at most, as Go writes it. What is over before it begins is over at once.
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+    let negative = text.strip_prefix('-').filter(|rest| !rest.starts_with('+'));
+    match negative.and_then(|rest| parse_duration(rest).ok()) {
+        Some(before) => Ok(before.min(Duration::from_nanos(1))),
+        None => parse_duration(text),
     }
 }
 
@@ -306,9 +315,6 @@ impl ForceArgs {
 
     /// How objects are written; refuses what excludes each other.
     pub(crate) fn force(&self) -> Result<Force> {
-        if self.force {
-            deprecated("--force", "--force-replace");
-        }
         let replace = self.force || self.force_replace;
         match (replace, self.recreate_on_immutable) {
             (true, _) if self.force_conflicts => bail!(
@@ -325,9 +331,6 @@ impl ForceArgs {
 impl ChartArgs {
     /// Refuses what cannot be done as asked.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.failure.atomic {
-            deprecated("--atomic", "--rollback-on-failure");
-        }
         self.force.method(None)?;
         self.force.force().map(drop)
     }
@@ -352,11 +355,6 @@ impl ChartArgs {
         }
         Ok(labels)
     }
-}
-
-/// What helm says of a flag that has another name by now.
-fn deprecated(flag: &str, name: &str) {
-    eprintln!("Flag {flag} has been deprecated, use {name} instead");
 }
 
 /// Which way dependents go.

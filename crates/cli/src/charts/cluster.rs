@@ -192,13 +192,13 @@ fn warning(header: &str) -> Option<String> {
 
 /// The kubeconfig that is meant; `None` where there is none and a pod's own account may do.
 fn kubeconfig(args: &ClusterArgs) -> Result<Option<Kubeconfig>> {
-    let read = match &args.kubeconfig {
+    let read = match args.kubeconfig() {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
     };
     match read {
         Ok(kubeconfig) => Ok(Some(kubeconfig)),
-        Err(_) if args.kubeconfig.is_none() && context::is_in_pod() => Ok(None),
+        Err(_) if args.kubeconfig().is_none() && context::is_in_pod() => Ok(None),
         Err(error) => Err(unreachable(&error)),
     }
 }
@@ -233,7 +233,7 @@ fn with_flags(mut kubeconfig: Kubeconfig, args: &ClusterArgs) -> Kubeconfig {
         }
     }
     for cluster in &mut kubeconfig.clusters {
-        if let (Some(cluster), Some(file)) = (&mut cluster.cluster, &args.kube_ca_file) {
+        if let (Some(cluster), Some(file)) = (&mut cluster.cluster, args.kube_ca_file()) {
             cluster.certificate_authority = Some(file.display().to_string());
             cluster.certificate_authority_data = None;
         }

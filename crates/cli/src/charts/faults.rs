@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::Result;
-use catamaran_chart::{Profile, RenderError, Rendered};
+use catamaran_chart::{Profile, RenderError};
 
 use super::flags::GlobalArgs;
 
@@ -17,8 +17,8 @@ pub(crate) fn deprecated(profile: Profile) -> &'static str {
 }
 
 /// What Helm would log.
-pub(crate) fn warn(rendered: &Rendered) {
-    for warning in &rendered.warnings {
+pub(crate) fn warn(warnings: &[String]) {
+    for warning in warnings {
         eprintln!("{warning}");
     }
 }

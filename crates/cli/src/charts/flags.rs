@@ -1,14 +1,15 @@
 //! Flags that several commands on charts have in common, with the manners of helm's.
 
+use std::any::TypeId;
 use std::env;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::num::{IntErrorKind, ParseIntError};
+use std::path::{Path, PathBuf};
 
 use catamaran_chart::Profile;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, Args, Command, ValueEnum};
 
-use super::slices::Slice;
+use super::slices::{self, Slice};
 use crate::context;
 
 /// Where values come from, later ones over earlier ones in this order.
@@ -79,7 +80,7 @@ pub(crate) struct ClusterArgs {
     pub namespace: Option<String>,
     /// The kubeconfig [default: $KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    kubeconfig: Option<PathBuf>,
     /// The context in the kubeconfig
     #[arg(long, env = "HELM_KUBECONTEXT", hide_env = true, value_name = "NAME")]
     pub kube_context: Option<String>,
@@ -92,7 +93,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, hide = true)]
     pub kube_as_group: Vec<String>,
     #[arg(long, env = "HELM_KUBECAFILE", hide = true)]
-    pub kube_ca_file: Option<PathBuf>,
+    kube_ca_file: Option<PathBuf>,
     #[arg(long, hide = true)]
     pub kube_insecure_skip_tls_verify: bool,
     #[arg(long, env = "HELM_KUBETLS_SERVER_NAME", hide = true)]
@@ -104,6 +105,16 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// The kubeconfig asked for.
+    pub(crate) fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// The authority that the cluster's certificate is to come from.
+    pub(crate) fn kube_ca_file(&self) -> Option<&Path> {
+        self.kube_ca_file.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
     /// The namespace asked for; the kubeconfig is read only if there is no flag.
     pub(crate) fn namespace(&self) -> String {
         let asked = self.namespace.clone().filter(|name| !name.is_empty());
@@ -119,31 +130,20 @@ pub(crate) struct ProfileArgs {
     pub profile: Profile,
 }
 
-/// Gives the command the manners of helm's: a switch takes `=true` and `=false`, and any other flag
-/// takes what follows it, even if that starts with a dash.
+/// Gives the command the manners of helm's: a switch takes `=true` and `=false`, any other flag takes
+/// what follows it, even if that starts with a dash or is nothing, and of flags given twice the last
+/// one counts.
 pub(crate) fn with_helms_manners(command: Command) -> Command {
-    command.mut_args(|arg| match arg.get_action() {
+    let in_manner = |arg: Arg| match arg.get_action() {
         ArgAction::SetTrue => switch(arg),
-        ArgAction::Append | ArgAction::Set if !arg.is_positional() => arg.allow_hyphen_values(true),
-        _ => arg,
-    })
-}
-
-/// Words of one of helm's command lines as clap is to read them: of a flag of one letter with nothing
-/// behind its `=`, pflag takes the `=` for the value.
-pub(crate) fn in_helms_manner(words: Vec<OsString>) -> Vec<OsString> {
-    let mut flags = true;
-    let in_manner = |mut word: OsString| {
-        flags &= word != "--";
-        if let [b'-', letter, b'='] = word.as_encoded_bytes()
-            && letter.is_ascii_alphabetic()
-            && flags
-        {
-            word.push("=");
+        ArgAction::Append | ArgAction::Set if !arg.is_positional() => {
+            let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            let arg = arg.allow_hyphen_values(true);
+            if is_path { arg.value_parser(slices::path()) } else { arg }
         }
-        word
+        _ => arg,
     };
-    words.into_iter().map(in_manner).collect()
+    command.args_override_self(true).mut_args(in_manner)
 }
 
 fn switch(arg: Arg) -> Arg {
@@ -168,7 +168,20 @@ pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
 }
 
 fn go_int(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+    text.parse().map_err(|error| not_whole("ParseInt", text, &error))
+}
+
+/// What Go reads as a count.
+pub(crate) fn go_uint(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|error| not_whole("ParseUint", text, &error))
+}
+
+fn not_whole(reader: &str, text: &str, error: &ParseIntError) -> String {
+    let why = match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.{reader}: parsing {text:?}: {why}")
 }
 
 fn go_float(text: &str) -> Result<f32, String> {

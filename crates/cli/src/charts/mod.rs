@@ -7,8 +7,10 @@ mod names;
 mod place;
 pub(crate) mod rendering;
 pub(crate) mod slices;
+mod typed;
 mod usage;
 mod values;
+mod words;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -21,8 +23,10 @@ use crate::explain::Explained;
 pub(crate) use faults::{HINT, deprecated, document, failed, push, warn};
 pub(crate) use names::{check_name, made_name};
 pub(crate) use place::{Loader, load};
+pub(crate) use typed::check as check_typed;
 pub(crate) use usage::exit as exit_with_usage;
 pub(crate) use values::gather as values;
+pub(crate) use words::{command_first, in_helms_manner, is_group};
 
 /// Bytes that are kept back until there are more.
 const PRINTED_AT_ONCE: usize = 64 << 10;

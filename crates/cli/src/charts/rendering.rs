@@ -56,7 +56,7 @@ impl RenderingArgs {
     }
 
     /// The chart at a path, as `prepare` leaves it; with `--dependency-update` the charts that it
-    /// misses are fetched first.
+    /// misses are fetched first. Tells of a chart that is deprecated.
     pub(crate) fn compile(
         &self,
         path: &Path,
@@ -64,27 +64,26 @@ impl RenderingArgs {
         load: Loader,
         prepare: impl Fn(&mut Chart),
     ) -> Result<CompiledChart> {
-        let compiled = match self.compile_once(path, load, &prepare)? {
+        let chart = self.load(path, load, &prepare)?;
+        if chart.metadata.deprecated && !chart.is_library() {
+            eprintln!("{}", super::deprecated(self.profile()));
+        }
+        let compiled = match chart.compile() {
             Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
                 dependency::update(path, finder)?;
-                self.compile_once(path, load, &prepare)?
+                self.load(path, load, &prepare)?.compile()
             }
             compiled => compiled,
         };
         compiled.map_err(|error| anyhow!(error.text(self.profile())))
     }
 
-    fn compile_once(
-        &self,
-        path: &Path,
-        load: Loader,
-        prepare: impl Fn(&mut Chart),
-    ) -> Result<Result<CompiledChart, RenderError>> {
+    fn load(&self, path: &Path, load: Loader, prepare: impl Fn(&mut Chart)) -> Result<Chart> {
         let mut chart = super::load(path, self.profile(), load)?;
         if self.skip_schema_validation {
             chart = chart.without_schemas();
         }
         prepare(&mut chart);
-        Ok(chart.compile())
+        Ok(chart)
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow};
 use catamaran_chart::values::Sources;
 use catamaran_chart::{Profile, go_io_error};
 use catamaran_repository::Finder;
+use catamaran_sprig::check_url;
 use serde_json::{Map, Value};
 
 use super::flags::ValueArgs;
@@ -28,10 +29,16 @@ pub(crate) fn gather(
         from_files: args.from_files.clone(),
         literals: args.literals.clone(),
     };
-    let read = |path: &str| match wait(finder.file(path)) {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => read(path).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+    let read = |path: &str| {
+        if path.trim() != "-" {
+            // A path, too: in Helm a `%` or a colon in one can be a mistake.
+            check_url(path)?;
+        }
+        match wait(finder.file(path)) {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => read(path).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
     };
     sources.gather(profile, read).map_err(|fault| anyhow!(fault))
 }

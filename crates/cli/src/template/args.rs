@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_sprig::parse_duration;
 use clap::Args;
 
-use crate::actions::strategy;
+use crate::actions::{strategy, timeout};
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
-use crate::charts::slices::{Pairs, Slice, path};
+use crate::charts::slices::{Pairs, Slice};
 
 /// Render a chart, as `helm template` does
 ///
@@ -73,7 +72,7 @@ pub(crate) struct TemplateArgs {
     #[arg(long, help_heading = "Output")]
     pub skip_tests: bool,
     /// Write files into this folder instead of printing
-    #[arg(long, value_name = "FOLDER", help_heading = "Output", value_parser = path())]
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     pub output_dir: Option<PathBuf>,
     /// With --output-dir: inside it, into a folder with the release's name
     #[arg(long, help_heading = "Output")]
@@ -136,6 +135,6 @@ pub(crate) struct IgnoredArgs {
     description: Option<String>,
     #[arg(short, long, hide = true)]
     labels: Vec<Pairs>,
-    #[arg(long, hide = true, value_parser = parse_duration)]
+    #[arg(long, hide = true, value_parser = timeout)]
     timeout: Option<Duration>,
 }

@@ -39,9 +39,6 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let load: Loader = if args.include_crds { Chart::load } else { Chart::load_without_crds };
     let chart = args.rendering.compile(&path, &finder, load, |_| {})?;
     let chart = chart.with_post_renderers(steps);
-    if chart.metadata().deprecated {
-        eprintln!("{}", charts::deprecated(profile));
-    }
     let connect = || Cluster::connect(&args.rendering.global.cluster);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     charts::check_name(&name, profile)?;
@@ -65,6 +62,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {
         Ok(rendered) => rendered,
         Err(error) => {
+            charts::warn(&chart.warnings(&input));
             let mut raw = Vec::new();
             let text = charts::failed(&args.rendering.global, profile, &error, &mut raw)?;
             output::print_raw(args, &raw, out)?;
@@ -72,7 +70,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
             return Err(style.explain(text, &error, chart.chart(), &args.values));
         }
     };
-    charts::warn(&rendered);
+    charts::warn(&rendered.warnings);
     if let Some(cluster) = cluster.as_ref().filter(|_| asks.abilities) {
         if profile == Profile::Helm43 && !args.ignored.skip_crds && !rendered.crds.is_empty() {
             eprintln!(

@@ -152,6 +152,16 @@ fn write_files(
     Ok("\n".to_owned())
 }
 
+/// Makes a folder and those around it; tells which one could not be made.
+fn make_folder(folder: &Path) -> Result<(), (&Path, io::Error)> {
+    for around in folder.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        if !around.as_os_str().is_empty() && !around.is_dir() {
+            fs::create_dir(around).map_err(|error| (around, error))?;
+        }
+    }
+    Ok(())
+}
+
 fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
     let fault = |verb: &str, at: &Path, error: io::Error| {
         anyhow!(go_io_error(verb, &at.display().to_string(), &error))
@@ -161,7 +171,7 @@ fn append(path: &Path, source: &str, content: &str, more: bool) -> Result<()> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(fault("stat", folder, error));
             }
-            _ => fs::create_dir_all(folder).map_err(|error| fault("mkdir", folder, error))?,
+            _ => make_folder(folder).map_err(|(at, error)| fault("mkdir", at, error))?,
         }
     }
     let mut options = OpenOptions::new();

@@ -108,15 +108,18 @@ impl<'h> Printer<'h> {
                 }
             }
             Value::Map(map) => {
-                self.open(value, "map[", None);
-                for (i, (key, item)) in self.heap.map(*map).entries.iter().enumerate() {
+                let data = self.heap.map(*map);
+                self.open(value, "map[", data.nil.then_some("(nil)"));
+                for (i, (key, item)) in data.entries.iter().enumerate() {
                     self.separate(i);
                     self.value(&Value::String(key.clone()), verb, depth + 1)?;
                     self.w.push_str(":");
                     self.value(item, verb, depth + 1)?;
                     self.check()?;
                 }
-                self.close("]");
+                if !(data.nil && self.w.flags.sharp_v) {
+                    self.close("]");
+                }
             }
             Value::Object(object) => self.object(value, object, verb, depth)?,
             Value::Func(_) => self.pointer(value, verb)?,

@@ -203,7 +203,8 @@ impl Serialize for View<'_> {
             Value::Bytes(bytes) => serializer.serialize_str(&base64(bytes)),
             Value::List(list) => {
                 let data = self.heap.list(*list);
-                if data.nil {
+                // To yaml.v3 a nil list, or map, is an empty one.
+                if data.nil && !self.yaml3 {
                     return serializer.serialize_unit();
                 }
                 let mut seq = serializer.serialize_seq(Some(data.items.len()))?;
@@ -213,9 +214,12 @@ impl Serialize for View<'_> {
                 seq.end()
             }
             Value::Map(map) => {
-                let entries = &self.heap.map(*map).entries;
-                let mut access = serializer.serialize_map(Some(entries.len()))?;
-                for (key, value) in entries {
+                let data = self.heap.map(*map);
+                if data.nil && !self.yaml3 {
+                    return serializer.serialize_unit();
+                }
+                let mut access = serializer.serialize_map(Some(data.entries.len()))?;
+                for (key, value) in &data.entries {
                     access.serialize_entry(&self.text(key), &self.nested(value))?;
                 }
                 access.end()

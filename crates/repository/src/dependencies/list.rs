@@ -3,23 +3,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use catamaran_chart::{Chart, Dependency};
+use catamaran_chart::{Chart, Dependency, gopath};
 use catamaran_sprig::semver::{Constraint, Version};
 
 use crate::RepositoryError;
 
-/// No column is wider.
-const MAX_WIDTH: usize = 80;
-
-/// The table of a chart's dependencies, as Helm prints it.
+/// The table of a chart's dependencies, as Helm prints it. No column is wider than `widest`; 0 is no
+/// limit.
 ///
 /// # Errors
 ///
 /// The chart cannot be loaded.
-pub fn list(path: &Path) -> Result<String, RepositoryError> {
-    let chart = Chart::load(path)?;
+pub fn list(path: &Path, widest: usize) -> Result<String, RepositoryError> {
+    let path = PathBuf::from(gopath::clean(&path.to_string_lossy()));
+    fs::metadata(&path).map_err(|error| RepositoryError::io("stat", &path, &error))?;
+    let chart = Chart::load(&path)?;
     let wanted = &chart.metadata.dependencies;
-    let charts = path.join("charts");
+    let charts = PathBuf::from(gopath::join(&path.to_string_lossy(), "charts"));
     if wanted.is_empty() {
         return Ok(format!("WARNING: no dependencies at {}\n", charts.display()));
     }
@@ -29,7 +29,7 @@ pub fn list(path: &Path) -> Result<String, RepositoryError> {
         let status = status(&charts, dependency, &chart).to_owned();
         rows.push([name.clone(), version.clone(), repository.clone(), status]);
     }
-    let mut lines = vec![table(&rows), "\n".to_owned()];
+    let mut lines = vec![table(&rows, widest), "\n".to_owned()];
     for path in sorted(&charts) {
         if !path.is_dir() && path.extension().is_none_or(|extension| extension != "tgz") {
             continue;
@@ -51,11 +51,11 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn table(rows: &[[String; 4]]) -> String {
+fn table(rows: &[[String; 4]], widest: usize) -> String {
     let cut = |cell: &str| {
         let mut chars: Vec<char> = cell.chars().collect();
-        if chars.len() > MAX_WIDTH {
-            chars.truncate(MAX_WIDTH - 3);
+        if chars.len() > widest && widest > 0 {
+            chars.truncate(widest.saturating_sub(3));
             chars.extend("...".chars());
         }
         chars.into_iter().collect::<String>()

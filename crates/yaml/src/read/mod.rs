@@ -1,5 +1,6 @@
 //! The reader: text, tokens, events, a tree, and from there anything serde can build.
 
+mod bytes;
 mod cursor;
 mod de;
 mod go_syntax;
@@ -14,6 +15,7 @@ mod tag;
 mod token;
 mod tree;
 
+pub use bytes::text_of;
 pub(crate) use cursor::is_allowed;
 pub use de::{Deserializer, Documents, documents};
 pub use outline::{Outlined, outline};

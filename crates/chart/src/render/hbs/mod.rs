@@ -55,7 +55,7 @@ pub(super) enum Mode {
 impl Mode {
     /// What Chart.yaml says.
     pub(super) fn of(metadata: &Metadata) -> Result<Self, RenderError> {
-        let asked = metadata.annotations.iter().find(|(name, _)| *name == ANNOTATION);
+        let asked = metadata.annotations.iter().flatten().find(|(name, _)| *name == ANNOTATION);
         match asked.map_or("", |(_, value)| value.as_str()) {
             "" | "false" => Ok(Self::Off),
             "true" => Ok(Self::On),

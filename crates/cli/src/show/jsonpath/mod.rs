@@ -71,14 +71,15 @@ impl Template {
     }
 }
 
-/// Runs nodes up to the end of the range they are in; returns how many there were.
+/// Runs nodes up to the end of the range they are in; returns how many there were, and nothing where
+/// the range has no end: then what it holds is run once more behind it, as Go does.
 fn run(
     nodes: &[Node],
     data: &Value,
     depth: usize,
     in_range: bool,
     print: &mut dyn FnMut(Vec<Value>),
-) -> Result<usize, Fault> {
+) -> Result<Option<usize>, Fault> {
     if depth > MAX_DEPTH {
         return Err("too deep".to_owned());
     }
@@ -95,30 +96,27 @@ fn run(
         match steps.first() {
             Some(Step::Word(word)) if word == "end" => {
                 if in_range {
-                    return Ok(at);
+                    return Ok(Some(at));
                 }
                 return Err("not in range, nothing to end".to_owned());
             }
             Some(Step::Word(word)) if word == "range" => {
                 let items = walk(vec![data.clone()], steps.get(1..).unwrap_or_default(), depth)?;
                 let inner = nodes.get(at..).unwrap_or_default();
-                let mut length = None;
+                let mut length = if items.is_empty() { run_nothing(inner) } else { None };
                 for item in &items {
-                    length = Some(run(inner, item, depth + 1, true, print)?);
+                    length = run(inner, item, depth + 1, true, print)?;
                 }
-                at += match length {
-                    Some(length) => length,
-                    None => run_nothing(inner),
-                };
+                at += length.unwrap_or_default();
             }
             _ => print(walk(vec![data.clone()], steps, depth)?),
         }
     }
-    Ok(at)
+    Ok(None)
 }
 
 /// The length of a range that is run for no item.
-fn run_nothing(nodes: &[Node]) -> usize {
+fn run_nothing(nodes: &[Node]) -> Option<usize> {
     let mut open = 1;
     for (at, node) in nodes.iter().enumerate() {
         if let Node::Steps(steps) = node
@@ -130,11 +128,11 @@ fn run_nothing(nodes: &[Node]) -> usize {
                 _ => {}
             }
             if open == 0 {
-                return at + 1;
+                return Some(at + 1);
             }
         }
     }
-    nodes.len()
+    None
 }
 
 fn walk(mut found: Vec<Value>, steps: &[Step], depth: usize) -> Result<Vec<Value>, Fault> {
@@ -394,6 +392,8 @@ mod tests {
             ("{..name}", "one two three"),
             ("{range .list[*]}{.name}{\"\\n\"}{end}.", "one\ntwo\nthree\n."),
             ("{range .list[5:5]}{.name}{end}done", "done"),
+            ("{range .list[*]}{.name}", ""),
+            ("{range .list[*]}x", "xxxx"),
             ("{.missing}", ""),
             ("{.a.b}{.missing}", ""),
             ("{.list[9]}", ""),
