@@ -72,7 +72,9 @@ impl<'t> Parser<'t> {
             Some(self.pipeline("template clause", Kind::RightDelim)?)
         };
         self.tree.builder.template(token.pos, &name, pipe.as_ref());
-        pipe.into_iter().for_each(|pipe| self.spare.take(pipe));
+        if let Some(pipe) = pipe {
+            self.spare.take(pipe);
+        }
         Ok(())
     }
 
