@@ -13,6 +13,10 @@ const PARTIALS: &[u8] = b"{{#*inline \"p\"}}({{x}} {{> @partial-block}}){{/inlin
 fuzz_target!(|text: &[u8]| {
     let mut chart = chart_of(&[("_h.tpl", HELPERS), ("_p.hbs", PARTIALS), ("a.yaml.hbs", text)]);
     let mode = if text.len() % 2 == 0 { "true" } else { "strict" };
-    chart.metadata.annotations.insert("catamaran.dev/handlebars".into(), mode.into());
+    chart
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert("catamaran.dev/handlebars".into(), mode.into());
     let _ = render_repeatedly(&chart, &Map::new(), Profile::Helm43, BUDGET);
 });
