@@ -120,7 +120,11 @@ impl Server {
         self.in_time(async {
             let session = self.connect(&self.database).await?;
             let role = self.role(&session, wanted).await?;
-            let database = self.database(&session, &wanted.name, wanted).await?;
+            let mut database = self.database(&session, &wanted.name, wanted).await?;
+            if matches!(database, Owner::We) && self.is_half_dropped(&session, wanted).await? {
+                self.drop_database(&session, &wanted.name).await?;
+                database = Owner::Nobody;
+            }
             for (what, owner) in [("role", &role), ("database", &database)] {
                 if let Owner::Others(whose) = owner {
                     let name = &wanted.name;
@@ -148,7 +152,9 @@ impl Server {
         self.in_time(async {
             let session = self.connect(&self.database).await?;
             if matches!(self.database(&session, &wanted.name, wanted).await?, Owner::We) {
-                self.refuse_others_data(wanted).await?;
+                if !self.is_half_dropped(&session, wanted).await? {
+                    self.refuse_others_data(wanted).await?;
+                }
                 self.drop_database(&session, &wanted.name).await?;
             }
             if !matches!(self.database(&session, &wanted.draft, wanted).await?, Owner::Nobody) {
@@ -223,6 +229,14 @@ impl Server {
             Some(mark) => Owner::Others(format!(" ({mark})")),
             None => Owner::Others(String::new()),
         })
+    }
+
+    /// Whether dropping the database was cut short: files of it are gone, nobody can connect to it any
+    /// more, and all that can be done with it is to drop it again. PostgreSQL marks it by this number.
+    async fn is_half_dropped(&self, at: &Session, wanted: &Wanted) -> Result<bool, Error> {
+        let asked = "SELECT FROM pg_database WHERE datname = $1 AND datconnlimit = -2";
+        let row = at.client.query_opt(asked, &[&wanted.name]).await;
+        row.map(|row| row.is_some()).map_err(|error| self.failure(&error))
     }
 
     /// Tables in our database that somebody else made.

@@ -186,6 +186,31 @@ async fn what_belongs_to_others_is_left_to_them() {
 }
 
 #[tokio::test]
+async fn a_database_whose_dropping_was_cut_short_is_dropped_again() {
+    let (lab, server) = (Lab::start("halfdropped").await, Server::postgres());
+    lab.connect(&server).await;
+    let administrator = Login::administrator(&server, "postgres");
+    for name in ["goes", "stays"] {
+        lab.database(name, Some(name)).await;
+        lab.ready(name).await.run("CREATE TABLE t (i int)").await.unwrap();
+        // As PostgreSQL leaves it when a server or its client dies within DROP DATABASE.
+        let cut = format!("UPDATE pg_database SET datconnlimit = -2 WHERE datname = '{name}'");
+        administrator.run(&cut).await.unwrap();
+    }
+    lab.delete(&lab.databases, "goes").await;
+    vanishes(&lab.databases, "goes").await;
+    assert_eq!(inventory(&server).await, ["database stays", "role stays"]);
+
+    // Nobody can read it any more: one that is still wanted is made anew.
+    lab.poll();
+    let stays = login(&lab.secrets, "stays").await;
+    eventually("it can be used again", async || {
+        stays.run("CREATE TABLE t (i int)").await.map_err(|error| error.to_string())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn hostile_names_are_names() {
     let (lab, server) = (Lab::start("hostile").await, Server::postgres());
     lab.connect(&server).await;
