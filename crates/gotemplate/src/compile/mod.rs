@@ -15,6 +15,7 @@ use foldhash::fast::RandomState;
 
 use crate::func::Functions;
 use crate::parse::ast::{NodeId, Pipe, names};
+use crate::parse::token::index;
 use crate::value::Str;
 
 /// Builds the code of one template.
@@ -68,11 +69,6 @@ const ROOT: Slot = 0;
 /// The index of an element before the parser has found the range's end.
 const UNKNOWN: Label = Label::MAX;
 
-/// A place in a list of what has been parsed: the room for code ends long before the numbers do.
-fn index(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
-}
-
 impl<'t> Builder<'t> {
     pub fn new(functions: &'t Functions, showing: bool) -> Self {
         Self {
@@ -89,9 +85,9 @@ impl<'t> Builder<'t> {
     }
 
     /// A new node; its text comes later.
-    pub fn node(&mut self, pos: usize) -> NodeId {
-        let id = NodeId::try_from(self.nodes.len()).unwrap_or(KEEP);
-        self.nodes.push(u32::try_from(pos).unwrap_or(u32::MAX));
+    pub fn node(&mut self, pos: u32) -> NodeId {
+        let id = index(self.nodes.len());
+        self.nodes.push(pos);
         if let Some(shows) = &mut self.shows {
             shows.ranges.push(0..0);
         }
@@ -188,7 +184,7 @@ impl<'t> Builder<'t> {
     }
 
     /// `{{pipe}}`
-    pub fn action(&mut self, pos: usize, pipe: &Pipe<'t>) {
+    pub fn action(&mut self, pos: u32, pipe: &Pipe<'t>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_action(node, pipe);
@@ -263,7 +259,7 @@ impl<'t> Builder<'t> {
     }
 
     /// `{{template "name" pipe}}`
-    pub fn template(&mut self, pos: usize, name: &str, pipe: Option<&Pipe<'t>>) {
+    pub fn template(&mut self, pos: u32, name: &str, pipe: Option<&Pipe<'t>>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_template(node, name, pipe);

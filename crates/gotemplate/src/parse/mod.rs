@@ -69,6 +69,7 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     lexer.continue_keyword = functions.get("continue").is_none();
     let mut parser = Parser {
         input: source.text.as_bytes(),
+        text: source.text.as_str(),
         lexer,
         pending: Vec::new(),
         line: 1,
@@ -86,9 +87,9 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     let main = result.map_err(|message| {
         let name = name.to_str_lossy();
         if parser.size > room {
-            return Error::too_large(&name, parser.line);
+            return Error::too_large(&name, parser.line as usize);
         }
-        Error::parse(&name, parser.line, message)
+        Error::parse(&name, parser.line as usize, message)
     })?;
     parser.defined.remove(name);
     let size = parser.size;
@@ -100,11 +101,13 @@ type Message = String;
 
 struct Parser<'t> {
     input: &'t [u8],
+    /// The same, if all of it is UTF-8.
+    text: Option<&'t str>,
     lexer: Lexer<'t>,
     /// Tokens given back, the next one last.
-    pending: Vec<Token<'t>>,
+    pending: Vec<Token>,
     /// The line of the last token scanned: the one errors name.
-    line: usize,
+    line: u32,
     functions: &'t Functions,
     /// Whether nodes are to be printed as well.
     showing: bool,
@@ -148,10 +151,10 @@ enum Goal<'t> {
     Define,
     /// Behind the body comes a call of it.
     Block {
-        pos: usize,
+        pos: u32,
         pipe: Pipe<'t>,
         /// Where the header ends: the line Go names when an else stands in the body.
-        line: usize,
+        line: u32,
     },
 }
 
@@ -174,7 +177,7 @@ struct Tree<'t> {
     vars: Vec<&'t str>,
     parens: usize,
     /// Where the action at work started, 0 if none is.
-    action_line: usize,
+    action_line: u32,
     opens: Vec<Open>,
 }
 
@@ -206,19 +209,17 @@ impl<'t> Tree<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn next(&mut self) -> Token<'t> {
+    fn next(&mut self) -> Token {
         match self.pending.pop() {
             Some(token) => token,
             None => self.scan(),
         }
     }
 
-    fn scan(&mut self) -> Token<'t> {
+    fn scan(&mut self) -> Token {
         let token = self.lexer.next_token();
         self.line = token.line;
-        if token.kind != Kind::Space {
-            self.size += TOKEN_COST;
-        }
+        self.size += TOKEN_COST;
         if self.size > self.room {
             // Whoever gets it gives up; the caller tells why.
             return Token { kind: Kind::Error, ..token };
@@ -226,53 +227,37 @@ impl<'t> Parser<'t> {
         token
     }
 
-    fn back(&mut self, token: Token<'t>) {
+    fn back(&mut self, token: Token) {
         self.pending.push(token);
     }
 
-    fn peek(&mut self) -> Kind {
+    fn peek(&mut self) -> Token {
         if let Some(token) = self.pending.last() {
-            return token.kind;
+            return *token;
         }
         let token = self.scan();
-        let kind = token.kind;
         self.back(token);
-        kind
+        token
     }
 
-    fn next_non_space(&mut self) -> Token<'t> {
-        loop {
-            let token = self.next();
-            if token.kind != Kind::Space {
-                return token;
-            }
-        }
+    /// A piece of the source that is made of names, and so of UTF-8.
+    fn name(&self, start: u32, end: u32) -> &'t str {
+        let place = start as usize..end as usize;
+        let name = match self.text {
+            Some(text) => text.get(place),
+            None => self.input.get(place).and_then(|name| std::str::from_utf8(name).ok()),
+        };
+        name.unwrap_or_default()
     }
 
-    /// What comes behind spaces, and where; the spaces are gone.
-    fn peek_non_space(&mut self) -> (Kind, usize) {
-        loop {
-            match self.pending.last() {
-                Some(token) if token.kind == Kind::Space => drop(self.pending.pop()),
-                Some(token) => return (token.kind, token.pos),
-                None => {
-                    let token = self.scan();
-                    if token.kind != Kind::Space {
-                        self.back(token);
-                    }
-                }
-            }
-        }
+    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Message> {
+        let token = self.next();
+        if token.kind == kind { Ok(token) } else { Err(self.unexpected(token, context)) }
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>, Message> {
-        let token = self.next_non_space();
-        if token.kind == kind { Ok(token) } else { Err(self.unexpected(&token, context)) }
-    }
-
-    fn unexpected(&mut self, token: &Token<'_>, context: &str) -> Message {
+    fn unexpected(&mut self, token: Token, context: &str) -> Message {
         if token.kind != Kind::Error {
-            return format!("unexpected {} in {context}", token.describe());
+            return format!("unexpected {} in {context}", token.describe(self.input));
         }
         let shown = self.lexer.fault.clone();
         let started = self.tree.action_line;
@@ -287,13 +272,13 @@ impl<'t> Parser<'t> {
     fn run(&mut self) -> Result<(), Message> {
         loop {
             let at_top = self.outer.is_empty() && self.tree.opens.is_empty();
-            let token = if at_top { self.next() } else { self.next_non_space() };
+            let token = self.next();
             match token.kind {
                 Kind::Eof if at_top => return Ok(()),
                 Kind::Eof => return Err("unexpected EOF".to_owned()),
-                Kind::Text => self.text(&token),
-                Kind::LeftDelim => self.statement(&token, at_top)?,
-                _ => return Err(self.unexpected(&token, "input")),
+                Kind::Text => self.text(token),
+                Kind::LeftDelim => self.statement(token, at_top)?,
+                _ => return Err(self.unexpected(token, "input")),
             }
         }
     }
@@ -305,11 +290,10 @@ impl<'t> Parser<'t> {
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
 
-    fn text(&mut self, token: &Token<'t>) {
-        let end = token.pos + token.text.len();
+    fn text(&mut self, token: Token) {
         let builder = &mut self.tree.builder;
-        builder.empty = builder.empty && is_blank(token.text);
-        builder.text(token.pos, end);
+        builder.empty = builder.empty && is_blank(token.text(self.input));
+        builder.text(token.start as usize, token.end as usize);
     }
 
     /// Adds the template at work to what the text defines, and goes back to the one it
