@@ -1,7 +1,7 @@
 //! Pipelines, commands and operands.
 
 use super::ast::{Command, Expr, ExprKind, Literal, Number, Pipe};
-use super::token::{Kind, Token, index};
+use super::token::{Kind, Token};
 use super::{MAX_PARENS, Message, Parser};
 use crate::fmt::{quote_str, unquote};
 
@@ -101,7 +101,7 @@ impl<'t> Parser<'t> {
         let node = self.tree.builder.node(pos);
         match &mut term.kind {
             ExprKind::Field(names) | ExprKind::Variable(names) => {
-                *names = self.name(pos - index(names.len()), end);
+                *names = self.piece(names.start, end);
                 term.node = node;
                 Ok(Some(term))
             }
@@ -109,7 +109,7 @@ impl<'t> Parser<'t> {
             ExprKind::Nil => Err(unexpected_dot("nil")),
             ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
             ExprKind::Identifier(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
-                let fields = self.name(pos, end);
+                let fields = self.piece(pos, end);
                 Ok(Some(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) }))
             }
         }
@@ -145,9 +145,9 @@ impl<'t> Parser<'t> {
                 if !self.tree.vars.contains(&name) {
                     return Err(format!("undefined variable {}", quote_str(name)));
                 }
-                ExprKind::Variable(name)
+                ExprKind::Variable(self.piece(token.start, token.end))
             }
-            Kind::Field => ExprKind::Field(self.name(token.start, token.end)),
+            Kind::Field => ExprKind::Field(self.piece(token.start, token.end)),
             Kind::Bool => ExprKind::Literal(Literal::Bool(token.text(self.input) == b"true")),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 let text = String::from_utf8_lossy(token.text(self.input));

@@ -12,12 +12,12 @@ pub(crate) use lex::count_newlines;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::{Builder, Label, Mark, Shows, Source, TOKEN_COST, Template};
+use crate::compile::{Buffers, Builder, Label, Mark, Shows, Source, TOKEN_COST, Template};
 use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
 use crate::value::Str;
-use ast::{Command, Expr, ExprKind, Pipe};
+use ast::{Command, Expr, ExprKind, Piece, Pipe};
 use lex::Lexer;
 use token::{Kind, Token};
 
@@ -67,6 +67,7 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     let mut lexer = Lexer::new(source.text.as_bytes());
     lexer.break_keyword = functions.get("break").is_none();
     lexer.continue_keyword = functions.get("continue").is_none();
+    let builder = Builder::new(functions, showing, Buffers::expecting_much());
     let mut parser = Parser {
         input: source.text.as_bytes(),
         text: source.text.as_str(),
@@ -76,7 +77,7 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
         functions,
         showing,
         source: Arc::clone(source),
-        tree: Tree::new(name.to_string(), Goal::Main, Builder::new(functions, showing)),
+        tree: Tree::new(name.to_string(), Goal::Main, builder),
         outer: Vec::new(),
         defined: HashMap::new(),
         size: source.text.len(),
@@ -123,9 +124,10 @@ struct Parser<'t> {
     spare: Spare<'t>,
 }
 
-/// Lists of expressions that have been compiled, to be filled again: there are very many.
+/// Lists of what has been compiled, to be filled again: there are very many.
 #[derive(Default)]
 struct Spare<'t> {
+    buffers: Vec<Buffers>,
     commands: Vec<Vec<Command<'t>>>,
     args: Vec<Vec<Expr<'t>>>,
 }
@@ -250,6 +252,10 @@ impl<'t> Parser<'t> {
         name.unwrap_or_default()
     }
 
+    fn piece(&self, start: u32, end: u32) -> Piece<'t> {
+        Piece { text: self.name(start, end), start }
+    }
+
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Message> {
         let token = self.next();
         if token.kind == kind { Ok(token) } else { Err(self.unexpected(token, context)) }
@@ -285,8 +291,9 @@ impl<'t> Parser<'t> {
 
     /// Begins a template inside the one at work.
     fn begin_tree(&mut self, name: String, goal: Goal<'t>) {
-        let mut tree = Tree::new(name, goal, Builder::new(self.functions, self.showing));
-        tree.builder.names = std::mem::take(&mut self.tree.builder.names);
+        let buffers = self.spare.buffers.pop().unwrap_or_default();
+        let builder = Builder::new(self.functions, self.showing, buffers);
+        let tree = Tree::new(name, goal, builder);
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
 
@@ -299,14 +306,14 @@ impl<'t> Parser<'t> {
     /// Adds the template at work to what the text defines, and goes back to the one it
     /// interrupted. The one that counts under a name is the one that is not empty.
     fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
-        let mut outer = self.outer.pop().unwrap_or_else(|| {
-            let builder = Builder::new(self.functions, self.showing);
+        let outer = self.outer.pop().unwrap_or_else(|| {
+            let builder = Builder::new(self.functions, self.showing, Buffers::default());
             Tree::new(String::new(), Goal::Main, builder)
         });
-        outer.builder.names = std::mem::take(&mut self.tree.builder.names);
         let tree = std::mem::replace(&mut self.tree, outer);
         let name: Str = tree.name.as_str().into();
-        let template = tree.builder.finish(name.clone(), Arc::clone(&self.source));
+        let (template, buffers) = tree.builder.finish(name.clone(), Arc::clone(&self.source));
+        self.spare.buffers.push(buffers);
         match self.defined.get(&name) {
             Some(old) if !old.empty && !template.empty => {
                 let name = quote_str(&tree.name);

@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::compile::wrong_count_for;
 use crate::error::FuncError;
-use crate::fmt::quote;
+use crate::fmt::quote_bytes;
 use crate::parse::ast::{Literal, NodeId};
 use crate::set::MissingKey;
 use crate::value::{Kind, Str, Type, Value};
@@ -21,14 +21,14 @@ impl Machine<'_> {
         &mut self,
         receiver: &Value,
         iface: bool,
-        name: &Str,
+        name: &[u8],
         owner: NodeId,
     ) -> Result<Slot, FuncError> {
         // Maps without methods are nearly all there is.
         if let Value::Map(map) = receiver {
             // Only plain maps are looked into here, which are not guarded.
             let data = self.ctx.heap.peek(*map);
-            let found = data.entries.get(name.as_bytes());
+            let found = data.entries.get(name);
             if !matches!(data.ty, Type::Named(_)) {
                 let any = data.ty == Type::MAP;
                 return match found {
@@ -62,7 +62,9 @@ impl Machine<'_> {
                 }
             }
             Value::Object(object) if object.is_nil() => Err(self.nil_object(receiver, iface, name)),
-            Value::Object(object) => match object.field(&mut self.ctx.heap, &name.to_str_lossy()) {
+            Value::Object(object) => match object
+                .field(&mut self.ctx.heap, &String::from_utf8_lossy(name))
+            {
                 Some(value) => {
                     let iface = value.is_nil();
                     Ok((value, iface))
@@ -74,34 +76,41 @@ impl Machine<'_> {
         }
     }
 
-    fn nil_object(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+    fn nil_object(&self, receiver: &Value, iface: bool, name: &[u8]) -> FuncError {
+        let name = String::from_utf8_lossy(name);
         let shown = self.shown_type(receiver, iface);
         FuncError::new(format!("nil pointer evaluating {shown}.{name}"))
     }
 
-    fn no_field(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+    fn no_field(&self, receiver: &Value, iface: bool, name: &[u8]) -> FuncError {
+        let name = String::from_utf8_lossy(name);
         let shown = self.shown_type(receiver, iface);
         FuncError::new(format!("can't evaluate field {name} in type {shown}"))
     }
 
-    fn field_of_nil(&self, iface: bool, name: &Str) -> Result<Slot, FuncError> {
+    fn field_of_nil(&self, iface: bool, name: &[u8]) -> Result<Slot, FuncError> {
         if iface {
+            let name = String::from_utf8_lossy(name);
             return Err(FuncError::new(format!("nil pointer evaluating interface {{}}.{name}")));
         }
         if self.set.missing_key == MissingKey::Error {
-            return Err(FuncError::new(format!("nil data; no entry for key {}", quote(name))));
+            return Err(FuncError::new(format!(
+                "nil data; no entry for key {}",
+                quote_bytes(name, b'"', false)
+            )));
         }
         Ok((Value::Nil, false))
     }
 
     /// What a map gives for a key that it does not have.
-    fn missing(&self, ty: Type, name: &Str) -> Result<Slot, FuncError> {
+    fn missing(&self, ty: Type, name: &[u8]) -> Result<Slot, FuncError> {
         match self.set.missing_key {
             MissingKey::Invalid => Ok((Value::Nil, false)),
             MissingKey::Zero => Ok(zero(ty.elem().unwrap_or(Type::Any))),
-            MissingKey::Error => {
-                Err(FuncError::new(format!("map has no entry for key {}", quote(name))))
-            }
+            MissingKey::Error => Err(FuncError::new(format!(
+                "map has no entry for key {}",
+                quote_bytes(name, b'"', false)
+            ))),
         }
     }
 
@@ -115,7 +124,7 @@ impl Machine<'_> {
     ) -> Result<bool, FuncError> {
         let (receiver, iface) = self.pop();
         if receiver.is_nil() {
-            let nothing = self.field_of_nil(iface, name)?;
+            let nothing = self.field_of_nil(iface, name.as_bytes())?;
             if has_final {
                 self.pop();
             }
@@ -138,13 +147,15 @@ impl Machine<'_> {
     fn no_method(&mut self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
         match receiver {
             Value::Map(_) => FuncError::new(format!("{name} is not a method but has arguments")),
-            Value::Object(object) if object.is_nil() => self.nil_object(receiver, iface, name),
+            Value::Object(object) if object.is_nil() => {
+                self.nil_object(receiver, iface, name.as_bytes())
+            }
             Value::Object(object)
                 if object.field(&mut self.ctx.heap, &name.to_str_lossy()).is_some() =>
             {
                 FuncError::new(format!("{name} has arguments but cannot be invoked as function"))
             }
-            _ => self.no_field(receiver, iface, name),
+            _ => self.no_field(receiver, iface, name.as_bytes()),
         }
     }
 

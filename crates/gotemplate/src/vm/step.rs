@@ -1,7 +1,7 @@
 //! One instruction.
 
 use super::{Flow, MAX_TEMPLATE_DEPTH, Machine};
-use crate::compile::{Op, Slot};
+use crate::compile::{Op, Slot, Template};
 use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
 use crate::parse::ast::NodeId;
@@ -11,9 +11,10 @@ use crate::value::{Str, Value};
 const LONG_NAME: usize = 256;
 
 impl Machine<'_> {
-    pub(super) fn step(&mut self, op: &Op) -> Result<Flow, FuncError> {
+    #[inline]
+    pub(super) fn step(&mut self, template: &Template, op: &Op) -> Result<Flow, FuncError> {
         match op {
-            Op::Text { start, end } => self.text(*start, *end)?,
+            Op::Text { start, end } => self.text(template, *start, *end)?,
             Op::Load(slot) => {
                 let (value, iface) = self.var(*slot).cloned().unwrap_or_default();
                 self.push(value, iface);
@@ -26,11 +27,11 @@ impl Machine<'_> {
             Op::NilInterface => self.push(Value::Nil, true),
             Op::Path { slot, names } => {
                 let (of, iface) = self.var(*slot).cloned().unwrap_or_default();
-                self.fields(of, iface, names, self.at)?;
+                self.fields(of, iface, template.path(names), self.at)?;
             }
             Op::Fields { names, owner } => {
                 let (of, iface) = self.pop();
-                self.fields(of, iface, names, *owner)?;
+                self.fields(of, iface, template.path(names), *owner)?;
             }
             Op::Method { name, args, has_final, skip } => {
                 if !self.prepare_method(name, *args as usize, *has_final)? {
@@ -118,10 +119,9 @@ impl Machine<'_> {
         }
     }
 
-    fn text(&mut self, start: usize, end: usize) -> Result<(), FuncError> {
+    fn text(&mut self, template: &Template, start: usize, end: usize) -> Result<(), FuncError> {
         self.ctx.meter.charge_output(end - start)?;
-        let Some(frame) = self.frames.last() else { return Ok(()) };
-        let text = frame.template.source.text.as_bytes().get(start..end).unwrap_or_default();
+        let text = template.source.text.as_bytes().get(start..end).unwrap_or_default();
         self.out.extend_from_slice(text);
         Ok(())
     }
@@ -149,15 +149,15 @@ impl Machine<'_> {
     }
 
     /// Pushes what fields of a value lead to.
-    fn fields(
+    fn fields<'n>(
         &mut self,
         mut of: Value,
         mut iface: bool,
-        names: &[Str],
+        names: impl Iterator<Item = &'n [u8]>,
         owner: NodeId,
     ) -> Result<(), FuncError> {
-        self.ctx.meter.charge_steps(names.len() as u64)?;
         for name in names {
+            self.ctx.meter.charge_steps(1)?;
             self.charge_name(name)?;
             (of, iface) = self.field(&of, iface, name, owner)?;
         }
@@ -166,12 +166,12 @@ impl Machine<'_> {
     }
 
     /// Names in the source are as long as their author likes.
-    fn charge_name(&mut self, name: &Str) -> Result<(), FuncError> {
+    fn charge_name(&mut self, name: &[u8]) -> Result<(), FuncError> {
         if name.len() < LONG_NAME { Ok(()) } else { self.ctx.meter.charge_scan(name.len()) }
     }
 
     fn check_template(&mut self, name: &Str) -> Result<(), FuncError> {
-        self.charge_name(name)?;
+        self.charge_name(name.as_bytes())?;
         if self.lookup(name).is_none() {
             return Err(FuncError::new(format!("template {} not defined", quote(name))));
         }
