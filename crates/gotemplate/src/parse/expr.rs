@@ -15,12 +15,12 @@ impl<'t> Parser<'t> {
         loop {
             let token = self.peek();
             if token.kind == end {
-                self.pending.pop();
+                self.skip();
                 check(&pipe, context)?;
                 return Ok(pipe);
             }
             if !token.kind.starts_operand() {
-                self.pending.pop();
+                self.skip();
                 return Err(self.unexpected(token, context));
             }
             let command = self.command()?;
@@ -35,7 +35,7 @@ impl<'t> Parser<'t> {
             if variable.kind != Kind::Variable {
                 return Ok(());
             }
-            self.pending.pop();
+            self.skip();
             let next = self.next();
             let comma = next.kind == Kind::Char && next.text(self.input) == b",";
             if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
@@ -76,7 +76,7 @@ impl<'t> Parser<'t> {
             match token.kind {
                 Kind::RightDelim | Kind::RightParen => break,
                 Kind::Pipe => {
-                    self.pending.pop();
+                    self.skip();
                     break;
                 }
                 kind if token.spaced && kind.starts_operand() => {}
@@ -118,10 +118,8 @@ impl<'t> Parser<'t> {
     /// Takes a field that stands right behind what was taken last.
     fn further_field(&mut self) -> Option<Token> {
         let token = self.peek();
-        if token.kind != Kind::Field || token.spaced {
-            return None;
-        }
-        self.pending.pop()
+        let is_further = token.kind == Kind::Field && !token.spaced;
+        is_further.then(|| self.next())
     }
 
     fn term(&mut self) -> Result<Option<Expr<'t>>, Message> {
@@ -129,7 +127,7 @@ impl<'t> Parser<'t> {
         if !token.kind.starts_operand() {
             return Ok(None);
         }
-        self.pending.pop();
+        self.skip();
         let kind = match token.kind {
             Kind::Identifier => {
                 let name = self.name(token.start, token.end);

@@ -191,27 +191,44 @@ impl<'t> Lexer<'t> {
     }
 
     fn in_action(&mut self) -> Token {
+        let mut rest = self.rest();
         self.spaced = false;
-        loop {
-            match self.rest() {
-                [] => return self.error("unclosed action"),
-                [b'}', b'}', ..] => return self.closing(false),
-                [space, b'-', b'}', b'}', ..] if is_space(*space) => return self.closing(true),
-                [space, ..] if is_space(*space) => {
-                    self.line += u32::from(*space == b'\n');
-                    self.pos += 1;
-                    self.start = self.pos;
-                    self.spaced = true;
-                }
-                [byte, ..] if is_word(*byte) && !byte.is_ascii_digit() => return self.identifier(),
-                _ => return self.mark(),
+        while let [space, behind @ ..] = rest
+            && is_space(*space)
+        {
+            if behind.starts_with(b"-}}") {
+                self.start_at(rest);
+                return self.closing(true);
+            }
+            self.line += u32::from(*space == b'\n');
+            self.spaced = true;
+            rest = behind;
+        }
+        self.start_at(rest);
+        match rest {
+            [] => self.error("unclosed action"),
+            [b'}', b'}', ..] => self.closing(false),
+            [byte, ..] if is_word(*byte) && !byte.is_ascii_digit() => self.identifier(),
+            [byte, ..] if byte.is_ascii() => {
+                self.pos += 1;
+                self.mark(char::from(*byte))
+            }
+            _ => {
+                let c = self.bump().unwrap_or_default();
+                self.mark(c)
             }
         }
     }
 
-    /// What begins with neither a letter nor white space.
-    fn mark(&mut self) -> Token {
-        match self.bump().unwrap_or_default() {
+    /// Lets the next token start where this rest of the input does.
+    fn start_at(&mut self, rest: &[u8]) {
+        self.pos = self.input.len() - rest.len();
+        self.start = self.pos;
+    }
+
+    /// What begins with neither an ASCII letter nor white space, but with this, which is scanned.
+    fn mark(&mut self, first: char) -> Token {
+        match first {
             '=' => self.emit(Kind::Assign),
             ':' => match self.bump() {
                 Some('=') => self.emit(Kind::Declare),

@@ -72,7 +72,7 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
         input: source.text.as_bytes(),
         text: source.text.as_str(),
         lexer,
-        pending: Vec::new(),
+        ahead: [None; 2],
         line: 1,
         functions,
         showing,
@@ -105,8 +105,8 @@ struct Parser<'t> {
     /// The same, if all of it is UTF-8.
     text: Option<&'t str>,
     lexer: Lexer<'t>,
-    /// Tokens given back, the next one last.
-    pending: Vec<Token>,
+    /// Tokens scanned and not taken yet, or given back: the next one, and the one behind it.
+    ahead: [Option<Token>; 2],
     /// The line of the last token scanned: the one errors name.
     line: u32,
     functions: &'t Functions,
@@ -212,10 +212,17 @@ impl<'t> Tree<'t> {
 
 impl<'t> Parser<'t> {
     fn next(&mut self) -> Token {
-        match self.pending.pop() {
+        let [next, behind] = &mut self.ahead;
+        match std::mem::replace(next, behind.take()) {
             Some(token) => token,
             None => self.scan(),
         }
+    }
+
+    /// Takes the token that has been peeked at.
+    fn skip(&mut self) {
+        let [next, behind] = &mut self.ahead;
+        *next = behind.take();
     }
 
     fn scan(&mut self) -> Token {
@@ -229,16 +236,18 @@ impl<'t> Parser<'t> {
         token
     }
 
+    /// Gives back a token; the parser never holds more than two.
     fn back(&mut self, token: Token) {
-        self.pending.push(token);
+        let [next, behind] = &mut self.ahead;
+        *behind = next.replace(token);
     }
 
     fn peek(&mut self) -> Token {
-        if let Some(token) = self.pending.last() {
-            return *token;
+        if let [Some(token), _] = self.ahead {
+            return token;
         }
         let token = self.scan();
-        self.back(token);
+        self.ahead = [Some(token), None];
         token
     }
 
