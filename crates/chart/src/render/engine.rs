@@ -7,7 +7,7 @@ use catamaran_gotemplate::{Ctx, Heap, Type, Value};
 
 use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
-use super::templates::{Source, Templates};
+use super::templates::{Ahead, Source, Templates};
 use super::{RenderInput, Trace, errors, hbs, objects, values_type};
 use crate::notice::Notice;
 use crate::values::{self, Node, Prepared, Wanted};
@@ -43,11 +43,17 @@ pub(super) fn render(
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let (given, profile, room) = (input.values, input.profile, input.budget.memory);
     let wanted = Wanted { given, profile, room };
-    let (heap, prepared) = cache.values.prepare(chart, &cache.defaults, &cache.schemas, &wanted)?;
+    let prepare = || cache.values.prepare(chart, &cache.defaults, &cache.schemas, &wanted);
+    let (ahead, prepared) = if cache.is_fresh() {
+        Ahead::beside(chart, profile, prepare)
+    } else {
+        (Ahead::default(), prepare())
+    };
+    let (heap, prepared) = prepared?;
     ctx.heap = heap;
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
-    let files = run_all(&mut ctx, &prepared, cache, input, state);
+    let files = run_all(&mut ctx, &prepared, cache, ahead, input, state);
     if ctx.heap.is_touched() {
         // Whatever came of it.
         return Ok(None);
@@ -104,7 +110,8 @@ pub(crate) fn render_for_lint(
         return Ok(None);
     }
     values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
-    let files = run_all(&mut ctx, &prepared, &cache, input, State::for_lint(input.profile));
+    let (ahead, state) = (Ahead::default(), State::for_lint(input.profile));
+    let files = run_all(&mut ctx, &prepared, &cache, ahead, input, state);
     if let Some(state) = ctx.extension_mut::<State>() {
         notes.append(&mut state.notes);
     }
@@ -116,6 +123,7 @@ fn run_all(
     ctx: &mut Ctx,
     prepared: &Prepared<'_>,
     cache: &Cache,
+    ahead: Ahead,
     input: &RenderInput<'_>,
     state: State,
 ) -> Result<BTreeMap<String, String>, RenderError> {
@@ -123,7 +131,7 @@ fn run_all(
     // What templates make from now on goes as soon as they have forgotten it.
     ctx.heap.seal();
     ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
-    let set = cache.set(&collected.sources, input.profile)?;
+    let set = cache.set(&collected.sources, input.profile, ahead)?;
     ctx.extend(state.with(set.clone()));
     let mut files = BTreeMap::new();
     for source in &collected.sources {
@@ -371,7 +379,7 @@ pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<()
         Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
     every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
     collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
-    cache.set(&collected.sources, profile).map(|_| ())
+    cache.set(&collected.sources, profile, Ahead::default()).map(|_| ())
 }
 
 fn every_source<'c>(

@@ -4,7 +4,7 @@ use super::token::{Kind, Token};
 use super::{Goal, Message, Open, OpenKind, Parser};
 use crate::fmt::unquote;
 
-impl<'t> Parser<'t> {
+impl Parser<'_> {
     /// What stands behind a left delimiter.
     pub(super) fn statement(&mut self, delim: Token, at_top: bool) -> Result<(), Message> {
         let token = self.next();

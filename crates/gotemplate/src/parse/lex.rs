@@ -17,9 +17,8 @@ pub(crate) struct Lexer<'t> {
     /// Whether there is white space before `start`, inside an action.
     spaced: bool,
     parens: usize,
-    /// Whether `break` and `continue` are keywords: not if functions bear those names.
-    pub break_keyword: bool,
-    pub continue_keyword: bool,
+    /// Keywords that are none: functions bear their names.
+    pub functions: Vec<Kind>,
     /// What is wrong, once there was an error.
     pub fault: String,
 }
@@ -38,8 +37,7 @@ impl<'t> Lexer<'t> {
             inside: false,
             spaced: false,
             parens: 0,
-            break_keyword: true,
-            continue_keyword: true,
+            functions: Vec::new(),
             fault: String::new(),
         }
     }
@@ -345,10 +343,8 @@ impl<'t> Lexer<'t> {
         }
         let word = self.pending();
         let kind = match Kind::keyword(word) {
-            Some(Kind::Break) if !self.break_keyword => Kind::Identifier,
-            Some(Kind::Continue) if !self.continue_keyword => Kind::Identifier,
-            Some(kind) => kind,
-            None => Kind::Identifier,
+            Some(kind) if !self.functions.contains(&kind) => kind,
+            _ => Kind::Identifier,
         };
         self.emit(kind)
     }

@@ -65,8 +65,9 @@ pub(crate) fn shows(source: &Source) -> HashMap<Str, Shows> {
 fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Parsed, Error> {
     let (name, functions) = (&source.name, &*source.functions);
     let mut lexer = Lexer::new(source.text.as_bytes());
-    lexer.break_keyword = functions.get("break").is_none();
-    lexer.continue_keyword = functions.get("continue").is_none();
+    let names = [("break", Kind::Break), ("continue", Kind::Continue)];
+    let borne = names.into_iter().filter(|(name, _)| functions.get(name).is_some());
+    lexer.functions = borne.map(|(_, kind)| kind).collect();
     let builder = Builder::new(functions, showing, Buffers::expecting_much());
     let mut parser = Parser {
         input: source.text.as_bytes(),
