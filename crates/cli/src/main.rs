@@ -88,7 +88,10 @@ A watches.yaml:
 
 fn main() -> ExitCode {
     match parse().command {
-        Command::Run { options, .. } => run(options),
+        Command::Run { options, .. } => {
+            heap::for_long();
+            run(options)
+        }
         Command::Version => helm_operator::version(),
         Command::Install(args) => actions::install(&args),
         Command::Upgrade(args) => actions::upgrade(&args),
@@ -135,8 +138,8 @@ fn parse() -> Cli {
     let (words, is_helms) = if is_helms(&sorted) { (sorted, true) } else { (words, false) };
     let first = words.get(1).and_then(|word| word.to_str());
     if matches!(first, Some("template" | "lint" | "show")) {
-        // The flags alone take more than is kept otherwise.
-        heap::keep_freed();
+        // The flags alone take more than a little.
+        heap::for_once();
     }
     let command = command(first);
     let words = if is_helms { charts::in_helms_manner(words) } else { words };

@@ -36,6 +36,8 @@ pub(super) struct Scanner<'a> {
     tokens: VecDeque<Token<'a>>,
     /// How many tokens have been handed out.
     taken: usize,
+    /// Whether the next token is known for what it is: it will not become a key any more.
+    settled: bool,
     started: bool,
     pub(super) flow_level: usize,
     /// The column of the current block collection, -1 outside.
@@ -52,6 +54,7 @@ impl<'a> Scanner<'a> {
             cursor: Cursor::new(text)?,
             tokens: VecDeque::new(),
             taken: 0,
+            settled: false,
             started: false,
             flow_level: 0,
             indent: -1,
@@ -63,8 +66,12 @@ impl<'a> Scanner<'a> {
 
     /// The next token, left in place. Behind the end it is the end again.
     pub fn peek(&mut self) -> Result<&Token<'a>, Error> {
-        while self.tokens.is_empty() || self.head_may_become_key()? {
-            self.fetch_next()?;
+        while !self.settled {
+            if self.tokens.is_empty() || self.head_may_become_key()? {
+                self.fetch_next()?;
+            } else {
+                self.settled = true;
+            }
         }
         self.tokens.front().ok_or_else(|| Error::decode("unknown problem parsing YAML content"))
     }
@@ -74,6 +81,7 @@ impl<'a> Scanner<'a> {
         self.peek()?;
         let token = self.tokens.pop_front();
         self.taken += 1;
+        self.settled = false;
         token.ok_or_else(|| Error::decode("unknown problem parsing YAML content"))
     }
 
