@@ -7,8 +7,6 @@ use super::{Str, Value};
 
 /// More entries than this are kept in a tree.
 const FEW: usize = 32;
-/// Up to as many, looking at all lengths finds a key sooner than halving does.
-const LOOKED_THROUGH: usize = 12;
 
 /// The entries of a map in byte order of the keys: nearly all maps are small, and for those a plain
 /// list takes less room and time than a tree.
@@ -23,7 +21,8 @@ enum Repr {
 
 /// Whether two keys are the same. Keys of one length mostly differ, and most are short: comparing them
 /// in words takes less time than a call.
-fn same(a: &[u8], b: &[u8]) -> bool {
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -62,12 +61,9 @@ impl Entries {
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Option<&Value> {
         match &self.0 {
-            Repr::Few(list) if list.len() <= LOOKED_THROUGH => {
-                list.iter().find(|(known, _)| same(known.as_bytes(), key)).map(|(_, value)| value)
-            }
+            // Looking at all lengths finds a key of so few sooner than halving does.
             Repr::Few(list) => {
-                let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;
-                list.get(at).map(|(_, value)| value)
+                list.iter().find(|(known, _)| same(known.as_bytes(), key)).map(|(_, value)| value)
             }
             Repr::Many(tree) => tree.get(key),
         }

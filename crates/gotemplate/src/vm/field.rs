@@ -1,12 +1,12 @@
 //! Fields, keys and methods of values.
 
-use super::Machine;
+use super::{LONG_NAME, Machine};
 use crate::compile::wrong_count_for;
 use crate::error::FuncError;
 use crate::fmt::quote;
 use crate::parse::ast::{Literal, NodeId};
 use crate::set::MissingKey;
-use crate::value::{Kind, Str, Type, Value};
+use crate::value::{Heap, Kind, Str, Type, Value};
 
 type Slot = (Value, bool);
 
@@ -16,27 +16,49 @@ impl Machine<'_> {
         if iface { Type::Any.to_string() } else { self.ctx.heap.type_name(value) }
     }
 
+    /// Pushes what fields of a variable lead to.
+    pub(super) fn path(&mut self, slot: u32, names: &[Str]) -> Result<(), FuncError> {
+        self.ctx.meter.charge_steps(names.len() as u64)?;
+        let Some((of, iface)) = self.var(slot) else { return Ok(()) };
+        let (of, iface, rest) = through_maps(&self.ctx.heap, of, *iface, names);
+        self.remaining_fields(of.clone(), iface, rest, self.at)
+    }
+
+    /// Pushes what fields of a value lead to.
+    pub(super) fn fields(
+        &mut self,
+        (of, iface): Slot,
+        names: &[Str],
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        self.ctx.meter.charge_steps(names.len() as u64)?;
+        let (of, iface, rest) = through_maps(&self.ctx.heap, &of, iface, names);
+        self.remaining_fields(of.clone(), iface, rest, owner)
+    }
+
+    fn remaining_fields(
+        &mut self,
+        mut of: Value,
+        mut iface: bool,
+        names: &[Str],
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        for name in names {
+            self.charge_name(name)?;
+            (of, iface) = self.field(&of, iface, name, owner)?;
+        }
+        self.push(of, iface);
+        Ok(())
+    }
+
     /// `.name` of a value, without arguments.
-    pub(super) fn field(
+    fn field(
         &mut self,
         receiver: &Value,
         iface: bool,
         name: &Str,
         owner: NodeId,
     ) -> Result<Slot, FuncError> {
-        // Maps without methods are nearly all there is.
-        if let Value::Map(map) = receiver {
-            // Only plain maps are looked into here, which are not guarded.
-            let data = self.ctx.heap.peek(*map);
-            let found = data.entries.get(name.as_bytes());
-            if !matches!(data.ty, Type::Named(_)) {
-                let any = data.ty == Type::MAP;
-                return match found {
-                    Some(value) => Ok((value.clone(), any)),
-                    None => self.missing(data.ty, name),
-                };
-            }
-        }
         if receiver.is_nil() {
             return self.field_of_nil(iface, name);
         }
@@ -54,13 +76,10 @@ impl Machine<'_> {
             return Ok((value, iface));
         }
         match receiver {
-            Value::Map(map) => {
-                let elem = ty.elem() == Some(Type::Any);
-                match self.ctx.heap.get(*map, name) {
-                    Some(value) => Ok((value.clone(), elem)),
-                    None => self.missing(ty, name),
-                }
-            }
+            Value::Map(map) => match self.ctx.heap.get(*map, name) {
+                Some(value) => Ok((value.clone(), ty.holds_any())),
+                None => self.missing(ty, name),
+            },
             Value::Object(object) if object.is_nil() => Err(self.nil_object(receiver, iface, name)),
             Value::Object(object) => match object.field(&mut self.ctx.heap, &name.to_str_lossy()) {
                 Some(value) => {
@@ -198,6 +217,26 @@ impl Machine<'_> {
         self.push_result(value);
         self.account()
     }
+}
+
+/// Follows names as long as they are keys of maps, which nearly all are; gives what is left of them.
+/// Nothing is copied on the way.
+fn through_maps<'v, 'n>(
+    heap: &'v Heap,
+    mut of: &'v Value,
+    mut iface: bool,
+    names: &'n [Str],
+) -> (&'v Value, bool, &'n [Str]) {
+    let mut rest = names;
+    while let ([name, behind @ ..], Value::Map(map)) = (rest, of) {
+        let ty = heap.peek(*map).ty;
+        if name.len() >= LONG_NAME || ty.method(name).is_some() {
+            break;
+        }
+        let Some(found) = heap.get(*map, name) else { break };
+        (of, iface, rest) = (found, ty.holds_any(), behind);
+    }
+    (of, iface, rest)
 }
 
 /// The zero value of an element type.
