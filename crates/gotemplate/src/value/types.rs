@@ -128,6 +128,10 @@ impl Type {
     pub fn method(self, name: impl AsRef<[u8]>) -> Option<&'static Method> {
         let Self::Named(named) = self else { return None };
         let name = name.as_ref();
+        // Go exports nothing else, and keys of maps mostly begin so.
+        if name.first().is_none_or(u8::is_ascii_lowercase) {
+            return None;
+        }
         named.methods.iter().find(|method| same(method.name.as_bytes(), name))
     }
 }

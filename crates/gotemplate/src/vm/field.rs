@@ -229,12 +229,12 @@ fn through_maps<'v, 'n>(
 ) -> (&'v Value, bool, &'n [Str]) {
     let mut rest = names;
     while let ([name, behind @ ..], Value::Map(map)) = (rest, of) {
-        let ty = heap.peek(*map).ty;
-        if name.len() >= LONG_NAME || ty.method(name).is_some() {
+        let data = heap.peek(*map);
+        if name.len() >= LONG_NAME || data.ty.method(name).is_some() {
             break;
         }
-        let Some(found) = heap.get(*map, name) else { break };
-        (of, iface, rest) = (found, ty.holds_any(), behind);
+        let Some(found) = heap.entries(data).get(name.as_bytes()) else { break };
+        (of, iface, rest) = (found, data.ty.holds_any(), behind);
     }
     (of, iface, rest)
 }

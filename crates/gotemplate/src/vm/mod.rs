@@ -46,7 +46,18 @@ pub(crate) struct Machine<'a> {
     alone: bool,
 }
 
+/// Stacks of a machine that is done, empty, for the next one of its rendering: they have room already.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    frames: Vec<Frame>,
+    stack: Vec<Value>,
+    ifaces: Vec<bool>,
+    vars: Vec<(Value, bool)>,
+    captures: Vec<Capture>,
+}
+
 /// A running template.
+#[derive(Debug)]
 struct Frame {
     template: Arc<Template>,
     pc: usize,
@@ -61,6 +72,7 @@ struct Frame {
 }
 
 /// A function that waits for a template's output, and what to come back to.
+#[derive(Debug)]
 struct Capture {
     name: &'static str,
     cmd: NodeId,
@@ -92,18 +104,24 @@ pub(crate) enum Flow {
 
 impl<'a> Machine<'a> {
     pub fn new(ctx: &'a mut Ctx, set: &'a TemplateSet) -> Self {
+        let mut stacks = std::mem::take(&mut ctx.stacks);
+        stacks.frames.reserve(EXPECTED / 2);
+        stacks.stack.reserve(EXPECTED);
+        stacks.ifaces.reserve(EXPECTED);
+        stacks.vars.reserve(EXPECTED);
+        let Stacks { frames, stack, ifaces, vars, captures } = stacks;
         Self {
             ctx,
             set,
-            frames: Vec::with_capacity(EXPECTED / 2),
+            frames,
             pc: 0,
             at: KEEP,
-            stack: Vec::with_capacity(EXPECTED),
-            ifaces: Vec::with_capacity(EXPECTED),
-            vars: Vec::with_capacity(EXPECTED),
+            stack,
+            ifaces,
+            vars,
             iters: Vec::new(),
             methods: Vec::new(),
-            captures: Vec::new(),
+            captures,
             out: Vec::new(),
             ranged: 0,
             alone: false,
@@ -122,10 +140,18 @@ impl<'a> Machine<'a> {
         self.enter(template, data, None, 0, false);
         loop {
             match self.run() {
-                Ok(()) => return Ok(self.out),
+                Ok(()) => return Ok(self.done()),
                 Err(error) => self.unwind(error)?,
             }
         }
+    }
+
+    /// Leaves the stacks to the next, and gives the output.
+    fn done(mut self) -> Vec<u8> {
+        self.truncate(0);
+        let Self { frames, stack, ifaces, vars, captures, .. } = self;
+        self.ctx.stacks = Stacks { frames, stack, ifaces, vars, captures };
+        self.out
     }
 
     /// Runs until the outermost frame is done.

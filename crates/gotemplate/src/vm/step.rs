@@ -7,6 +7,7 @@ use crate::fmt::{print_all, quote};
 use crate::value::{Str, Value};
 
 impl Machine<'_> {
+    #[inline]
     pub(super) fn step(&mut self, op: &Op) -> Result<Flow, FuncError> {
         match op {
             Op::Text { start, end } => self.text(*start, *end)?,

@@ -35,20 +35,26 @@ const MAX_LEVELS: usize = 100;
 const MAX_KEY: usize = 1000;
 
 /// Checks a document and tells the entries of its upper mappings: the keys on the way, and what
-/// stands under the last of them. `None`: the document is not plain, and may be no YAML; what has
-/// been told until then counts for nothing.
+/// stands under the last of them. `tell` says of a mapping that begins whether its entries are wanted.
+/// `None`: the document is not plain, and may be no YAML; what has been told until then counts for
+/// nothing.
 ///
 /// ```
 /// use catamaran_yaml::{Outlined, outline};
 /// let mut kind = "";
-/// let plain = outline("kind: Pod\nspec:\n  a: [1, 2]\n", |path, value| match (path, value) {
-///     (["kind"], Outlined::Text(text)) => kind = text,
-///     _ => {}
+/// let plain = outline("kind: Pod\nspec:\n  a: [1, 2]\n", |path, value| {
+///     if let (["kind"], Outlined::Text(text)) = (path, value) {
+///         kind = text;
+///     }
+///     false
 /// });
 /// assert_eq!((plain, kind), (Some(()), "Pod"));
-/// assert_eq!(outline("a: &b 1\n", |_, _| {}), None);
+/// assert_eq!(outline("a: &b 1\n", |_, _| true), None);
 /// ```
-pub fn outline<'a>(text: &'a str, tell: impl FnMut(&[&'a str], Outlined<'a>)) -> Option<()> {
+pub fn outline<'a>(
+    text: &'a str,
+    tell: impl FnMut(&[&'a str], Outlined<'a>) -> bool,
+) -> Option<()> {
     let lines = Lines { text, at: 0 };
     // All are looked at, many at once.
     let plain = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\n');
@@ -104,7 +110,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
+impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     fn run(mut self) -> Option<()> {
         while let Some(line) = self.lines.peek() {
             self.lines.take(line);
@@ -181,10 +187,10 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
             return None;
         }
         let above = self.levels.last().is_none_or(|level| level.told);
-        let told = above && form == Form::Mapping && self.path.len() < TOLD;
+        let mut told = above && form == Form::Mapping && self.path.len() < TOLD;
         if above && !self.path.is_empty() && self.path.len() <= TOLD {
             let begun = if form == Form::Mapping { Outlined::Mapping } else { Outlined::Sequence };
-            (self.tell)(&self.path, begun);
+            told &= (self.tell)(&self.path, begun);
         } else if self.path.is_empty() && form == Form::Sequence {
             return None; // no object
         }
@@ -341,17 +347,15 @@ fn key(text: &str) -> Option<Option<(&str, &str)>> {
         let fits = !escaped && inner.len() <= MAX_KEY && (rest.is_empty() || rest.starts_with(' '));
         return if fits { Some(Some((inner, rest))) } else { None };
     }
-    let end = text.bytes().position(|byte| !is_key_byte(byte)).unwrap_or(text.len());
-    let (name, rest) = text.split_at_checked(end)?;
-    let is_key = rest == ":" || rest.starts_with(": ");
-    if !is_key {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|byte| !is_key_byte(*byte)).unwrap_or(bytes.len());
+    if !matches!(bytes.get(end..)?, [b':'] | [b':', b' ', ..]) {
         return Some(None);
     }
+    let (name, rest) = (text.get(..end)?, text.get(end + 1..)?);
     let fits = first.is_ascii_alphabetic() && name.len() <= MAX_KEY;
     // A null is no key.
-    (fits && !name.eq_ignore_ascii_case("null"))
-        .then_some(rest.get(1..))
-        .map(|rest| Some((name, rest?)))
+    (fits && !name.eq_ignore_ascii_case("null")).then_some(Some((name, rest)))
 }
 
 fn is_key_byte(byte: u8) -> bool {
