@@ -6,23 +6,47 @@ use serde_json::{Map, Value};
 use super::RawFile;
 use crate::{Chart, LoadError, gojson};
 
-/// Reads values.yaml. The first document is what Helm 3 sees; Helm 4 merges all
-/// of them, so the others are kept beside it, errors in them included.
+/// What is in a values.yaml. The first document is what Helm 3 sees; Helm 4 merges all of them, so
+/// the others are kept beside it, errors in them included.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    first: Map<String, Value>,
+    more: Vec<Result<Map<String, Value>, String>>,
+    /// What it takes of the room for YAML, in bytes.
+    size: usize,
+}
+
+impl Values {
+    pub(super) fn read(data: &[u8], room: usize) -> Result<Self, String> {
+        let mut left = room;
+        let first = read_within(data, &mut left)?;
+        let mut more = Vec::new();
+        if let Ok(text) = std::str::from_utf8(data) {
+            let documents = documents(text);
+            if documents.len() > MAX_DOCUMENTS {
+                return Err(format!("more than {MAX_DOCUMENTS} documents"));
+            }
+            let others = documents.iter().skip(1);
+            more = others.map(|d| read_within(d.as_bytes(), &mut left)).collect();
+        }
+        Ok(Self { first, more, size: room - left })
+    }
+}
+
+/// Puts values.yaml in its place.
 pub(super) fn values_into(
     chart: &mut Chart,
     file: RawFile,
     room: &mut usize,
 ) -> Result<(), LoadError> {
     let fault = |message| LoadError::File { file: "values.yaml".to_owned(), message };
-    chart.values = read_within(&file.data, room).map_err(fault)?;
-    if let Ok(text) = std::str::from_utf8(&file.data) {
-        let documents = documents(text);
-        if documents.len() > MAX_DOCUMENTS {
-            return Err(fault(format!("more than {MAX_DOCUMENTS} documents")));
-        }
-        let more = documents.iter().skip(1).map(|d| read_within(d.as_bytes(), room));
-        chart.more_values = more.collect();
-    }
+    let values = match file.values {
+        Some(values) if values.size <= *room => values,
+        _ => Values::read(&file.data, *room).map_err(fault)?,
+    };
+    *room -= values.size;
+    chart.values = values.first;
+    chart.more_values = values.more;
     chart.values_text = Some(file.data);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::ignore::Rules;
-use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile, unread, without_mark};
+use super::{Account, MAX_DEPTH, MAX_FILE_BYTES, RawFile, decode, unread, without_mark};
 use crate::{LoadError, share};
 
 /// What is done with the files of `crds/`.
@@ -47,9 +47,9 @@ pub(super) fn read(
     let mut ahead = read_ahead(&found).into_iter();
     let read = |file: Found| match ahead.next().flatten() {
         _ if file.left => walk.leave(file),
-        Some(data) => {
+        Some(ahead) => {
             walk.account.give(file.size);
-            Ok(RawFile { name: file.name, data, unread: None })
+            Ok(RawFile { name: file.name, data: ahead.data, unread: None, values: ahead.values })
         }
         None => walk.read(file, &mut buffer),
     };
@@ -73,22 +73,40 @@ fn leave_crds(found: &mut [Found]) {
     }
 }
 
-/// Files that are read by several threads if they are large together. What cannot be read, or is not
-/// as long as it was said to be, is left to be read in its turn.
-fn read_ahead(found: &[Found]) -> Vec<Option<Arc<[u8]>>> {
+/// A file that has been read before its turn.
+struct Ahead {
+    data: Arc<[u8]>,
+    values: Option<decode::Values>,
+}
+
+/// Files that are read by several threads if they are large together, and the chart's values with
+/// them: these take as long as all else. What cannot be read, or is not as long as it was said to be,
+/// is left to be read in its turn.
+fn read_ahead(found: &[Found]) -> Vec<Option<Ahead>> {
     let wanted = found.iter().filter(|file| !file.left);
     if wanted.map(|file| file.size).sum::<u64>() < WORTH_THREADS {
         return Vec::new();
     }
-    let read = |buffer: &mut Vec<u8>, file: &Found| {
+    let read = |buffer: &mut Vec<u8>, (_, file): &(usize, &Found)| {
         if file.left {
             return None;
         }
         let data = read_file(&file.path, file.size, file.size, buffer).ok()?;
-        (data.len() as u64 == file.size).then(|| without_mark(data).into())
+        let data = (data.len() as u64 == file.size).then(|| without_mark(data))?;
+        let is_values = file.name == VALUES;
+        let values = is_values.then(|| decode::Values::read(data, catamaran_yaml::MAX_SIZE).ok());
+        Some(Ahead { data: data.into(), values: values.flatten() })
     };
-    share::map(found, Vec::new, read)
+    let mut order: Vec<_> = found.iter().enumerate().collect();
+    // What takes longest comes first.
+    order.sort_by_key(|(_, file)| file.name != VALUES);
+    let read = share::map(&order, Vec::new, read);
+    let mut all: Vec<_> = order.iter().map(|(place, _)| *place).zip(read).collect();
+    all.sort_unstable_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, ahead)| ahead).collect()
 }
+
+const VALUES: &str = "values.yaml";
 
 /// Bytes that take much longer to read than a thread to start.
 const WORTH_THREADS: u64 = 1 << 20;
@@ -222,7 +240,8 @@ impl Walk<'_> {
         let Found { path, name, size, .. } = file;
         fs::File::open(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;
         self.account.give(size);
-        Ok(RawFile { name, data: unread::bytes(), unread: Some(unread::Place { path, size }) })
+        let unread = Some(unread::Place { path, size });
+        Ok(RawFile { name, data: unread::bytes(), unread, values: None })
     }
 }
 

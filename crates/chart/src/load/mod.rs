@@ -101,11 +101,13 @@ struct RawFile {
     data: Arc<[u8]>,
     /// Where the bytes still lie, if nobody has read them.
     unread: Option<unread::Place>,
+    /// What is in a values.yaml, if somebody has looked already.
+    values: Option<decode::Values>,
 }
 
 impl RawFile {
     fn new(name: String, data: &[u8]) -> Self {
-        Self { name, data: without_mark(data).into(), unread: None }
+        Self { name, data: without_mark(data).into(), unread: None, values: None }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::files::Files;
-use super::templates::{Source, Templates};
+use super::templates::{Ahead, Source, Templates};
 use crate::values::{Defaults, KeptSchemas, ReadyValues};
 use crate::{Chart, Profile, RenderError};
 
@@ -48,11 +48,17 @@ impl Cache {
         self.files.get(&address(chart)).cloned().unwrap_or_default()
     }
 
+    /// Whether no templates have been compiled yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// The compiled templates of the charts that take part.
     pub(super) fn set(
         &self,
         sources: &[Source<'_>],
         profile: Profile,
+        ahead: Ahead,
     ) -> Result<Arc<Templates>, RenderError> {
         let known = self.lock().iter().find_map(|(known, names, set)| {
             let same = *known == profile && names.iter().eq(sources.iter().map(|s| &s.name));
@@ -61,7 +67,7 @@ impl Cache {
         if let Some(set) = known {
             return Ok(set);
         }
-        let set = Arc::new(Templates::compile(sources, profile)?);
+        let set = Arc::new(Templates::compile(sources, profile, ahead)?);
         let mut sets = self.lock();
         if sets.len() < MAX_SETS {
             let names = sources.iter().map(|source| source.name.clone()).collect();

@@ -7,7 +7,7 @@ use catamaran_gotemplate::{Ctx, Heap, Value};
 
 use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
-use super::templates::{Source, Templates};
+use super::templates::{Ahead, Source, Templates};
 use super::{RenderInput, Trace, data, errors, hbs, objects};
 use crate::notice::Notice;
 use crate::values::{self, ChartData, Node, Prepared, Wanted};
@@ -39,11 +39,17 @@ pub(super) fn render(
     let build =
         |heap: &mut Heap, prepared: &Prepared<'_>| data::build(heap, prepared, cache, profile);
     let (defaults, schemas) = (&cache.defaults, &cache.schemas);
-    let (heap, prepared) = cache.values.prepare(chart, defaults, schemas, &wanted, build)?;
+    let prepare = || cache.values.prepare(chart, defaults, schemas, &wanted, build);
+    let (ahead, prepared) = if cache.is_fresh() {
+        Ahead::beside(chart, profile, prepare)
+    } else {
+        (Ahead::default(), prepare())
+    };
+    let (heap, prepared) = prepared?;
     ctx.heap = heap;
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
-    let files = run_all(&mut ctx, &prepared, cache, input, state);
+    let files = run_all(&mut ctx, &prepared, cache, ahead, input, state);
     if ctx.heap.is_touched() {
         // Whatever came of it.
         return Ok(None);
@@ -101,7 +107,8 @@ pub(crate) fn render_for_lint(
     }
     values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
     prepared.data = data::build(&mut ctx.heap, &prepared, &cache, input.profile);
-    let files = run_all(&mut ctx, &prepared, &cache, input, State::for_lint(input.profile));
+    let (ahead, state) = (Ahead::default(), State::for_lint(input.profile));
+    let files = run_all(&mut ctx, &prepared, &cache, ahead, input, state);
     if let Some(state) = ctx.extension_mut::<State>() {
         notes.append(&mut state.notes);
     }
@@ -113,6 +120,7 @@ fn run_all(
     ctx: &mut Ctx,
     prepared: &Prepared<'_>,
     cache: &Cache,
+    ahead: Ahead,
     input: &RenderInput<'_>,
     state: State,
 ) -> Result<BTreeMap<String, String>, RenderError> {
@@ -120,7 +128,7 @@ fn run_all(
     // What templates make from now on goes as soon as they have forgotten it.
     ctx.heap.seal();
     ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
-    let set = cache.set(&collected.sources, input.profile)?;
+    let set = cache.set(&collected.sources, input.profile, ahead)?;
     ctx.extend(state.with(set.clone()));
     let mut files = BTreeMap::new();
     for source in &collected.sources {
@@ -317,5 +325,5 @@ pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<()
     let data = &mut std::iter::repeat(ChartData { data, template });
     add_chart(&root, None, data, &mut collected)?;
     collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
-    cache.set(&collected.sources, profile).map(|_| ())
+    cache.set(&collected.sources, profile, Ahead::default()).map(|_| ())
 }

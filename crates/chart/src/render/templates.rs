@@ -1,12 +1,13 @@
 //! The template files of the charts that take part, and what they are compiled to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catamaran_gotemplate::{Ctx, Error, MissingKey, ParsedText, Str, TemplateSet, Value};
 
 use super::{errors, functions, hbs};
-use crate::{Profile, RenderError, share};
+use crate::{Chart, Profile, RenderError, share};
 
 /// Bytes that the templates of a chart and its subcharts may take once they are compiled: several
 /// times what the largest public umbrella charts need.
@@ -29,14 +30,18 @@ pub(super) struct Templates {
 }
 
 impl Templates {
-    pub(super) fn compile(sources: &[Source<'_>], profile: Profile) -> Result<Self, RenderError> {
+    pub(super) fn compile(
+        sources: &[Source<'_>],
+        profile: Profile,
+        mut ahead: Ahead,
+    ) -> Result<Self, RenderError> {
         let functions = functions::registry(profile);
         let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
         let mut handlebars = hbs::Set::default();
         let mut room = MAX_CODE;
-        let mut ahead = parse_ahead(&go, sources).into_iter();
+        ahead.add(&go, sources);
         for source in sources {
-            let parsed = ahead.next().flatten().filter(|parsed| parsed.size() <= room);
+            let parsed = ahead.take(source).filter(|parsed| parsed.size() <= room);
             if let Some(input) = source.handlebars() {
                 if sources.iter().any(|other| other.name == source.output_name()) {
                     return Err(hbs::twice(&source.name));
@@ -85,24 +90,69 @@ impl Templates {
     }
 }
 
-/// The Go templates of a large chart, parsed by several threads; none of a small one. What fails, or
-/// would take more than its share of the room, is left to be parsed in its turn.
-fn parse_ahead(set: &TemplateSet, sources: &[Source<'_>]) -> Vec<Option<ParsedText>> {
-    let go = |source: &&Source<'_>| source.mode == hbs::Mode::Off;
-    let bytes: usize = sources.iter().filter(go).map(|source| source.text.len()).sum();
-    if bytes < WORTH_THREADS {
-        return Vec::new();
+/// Go templates of a large chart that several threads have parsed before their turn, by their names;
+/// none of a small one. What fails, or would take more than its share of the room, is left.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    parsed: HashMap<String, (Arc<[u8]>, ParsedText)>,
+    /// Bytes of code in them.
+    size: usize,
+}
+
+impl Ahead {
+    /// Parses the templates of the chart itself, which always take part, beside something else.
+    pub(super) fn beside<M>(
+        chart: &Chart,
+        profile: Profile,
+        first: impl FnOnce() -> M,
+    ) -> (Self, M) {
+        let Ok(mode) = hbs::Mode::of(&chart.metadata) else { return (Self::default(), first()) };
+        let set = TemplateSet::new(functions::registry(profile), MissingKey::Zero);
+        let go = chart.templates.iter().filter(|file| !mode.takes(&file.name));
+        let texts = go.map(|file| (format!("{}/{}", chart.name(), file.name), &file.data));
+        let mut ahead = Self::default();
+        let first = ahead.parse(&set, &texts.collect::<Vec<_>>(), first);
+        (ahead, first)
     }
-    let room = AtomicUsize::new(MAX_AHEAD);
-    let parse = |(): &mut (), source: &Source<'_>| {
-        let left = room.load(Ordering::Relaxed).min(MAX_TEXT_AHEAD);
-        let text = Some(source).filter(go)?.text;
-        let parsed = set.parse_apart(&source.name, Arc::clone(text), left).ok()?;
-        let less = |left: usize| Some(left.saturating_sub(parsed.size()));
-        let _ = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        Some(parsed)
-    };
-    share::map(sources, || (), parse)
+
+    fn parse<M>(
+        &mut self,
+        set: &TemplateSet,
+        texts: &[(String, &Arc<[u8]>)],
+        first: impl FnOnce() -> M,
+    ) -> M {
+        if texts.iter().map(|(_, text)| text.len()).sum::<usize>() < WORTH_THREADS {
+            return first();
+        }
+        let size = AtomicUsize::new(self.size);
+        let parse = |(): &mut (), (name, text): &(String, &Arc<[u8]>)| {
+            let left = MAX_AHEAD.saturating_sub(size.load(Ordering::Relaxed)).min(MAX_TEXT_AHEAD);
+            let parsed = set.parse_apart(name, Arc::clone(text), left).ok()?;
+            size.fetch_add(parsed.size(), Ordering::Relaxed);
+            Some(parsed)
+        };
+        let (parsed, first) = share::map_beside(texts, || (), parse, first);
+        let all = texts.iter().zip(parsed);
+        self.parsed.extend(all.filter_map(|((name, text), parsed)| {
+            Some((name.clone(), (Arc::clone(text), parsed?)))
+        }));
+        self.size = size.into_inner();
+        first
+    }
+
+    /// Parses what is not parsed yet.
+    fn add(&mut self, set: &TemplateSet, sources: &[Source<'_>]) {
+        let go = sources.iter().filter(|source| source.mode == hbs::Mode::Off);
+        let left = go.filter(|source| !self.parsed.contains_key(&source.name));
+        let texts: Vec<_> = left.map(|source| (source.name.clone(), source.text)).collect();
+        self.parse(set, &texts, || ());
+    }
+
+    fn take(&mut self, source: &Source<'_>) -> Option<ParsedText> {
+        // Of a name that is there twice it may have been the other text.
+        let (text, parsed) = self.parsed.remove(&source.name)?;
+        Arc::ptr_eq(&text, source.text).then_some(parsed)
+    }
 }
 
 /// A template file of a chart that takes part.

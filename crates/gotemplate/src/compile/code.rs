@@ -17,8 +17,8 @@ pub(crate) type Slot = u32;
 /// How many arguments are written.
 pub(crate) type Count = u32;
 
-/// Fields one behind the other, never none.
-pub(crate) type Path = Arc<[Str]>;
+/// Which of a template's names: fields one behind the other, never none.
+pub(crate) type Path = Range<u32>;
 
 /// "Leave the current node as it is."
 pub(crate) const KEEP: NodeId = NodeId::MAX;
@@ -115,6 +115,8 @@ pub(crate) struct Template {
     pub code: Vec<Instr>,
     /// Where each node stands in the source.
     pub nodes: Vec<u32>,
+    /// Where the names of fields stand in the source.
+    pub names: Vec<Range<u32>>,
     /// Empty unless asked for; see [`Source::shown`].
     pub shows: Shows,
     /// How many variables its frame needs.
@@ -156,6 +158,15 @@ impl Source {
 }
 
 impl Template {
+    /// The names of fields one behind the other.
+    pub fn path(&self, path: &Path) -> impl Iterator<Item = &[u8]> + Clone {
+        let names = self.names.get(path.start as usize..path.end as usize).unwrap_or_default();
+        let text = self.source.text.as_bytes();
+        names
+            .iter()
+            .map(|name| text.get(name.start as usize..name.end as usize).unwrap_or_default())
+    }
+
     /// Where a node stands, for an error.
     pub fn place(&self, node: NodeId) -> Place {
         let pos = self.nodes.get(node as usize).copied().unwrap_or_default();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::show::show;
 use super::{Builder, KEEP, Op, Slot, index};
 use crate::func::{Body, Func};
-use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Pipe, variable};
-use crate::value::{Type, Value};
+use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Piece, Pipe};
+use crate::value::{Str, Type, Value};
 
 /// What an argument is for.
 #[derive(Clone, Copy)]
@@ -44,17 +44,17 @@ impl<'t> Builder<'t> {
         let call = Call { command, args, has_final };
         let node = first.node;
         match &first.kind {
-            ExprKind::Field(names) => self.chain(Some(self.dot), names, node, &call),
-            ExprKind::Chain(base, names) => self.chain_command(first, base, names, &call),
+            ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &call),
+            ExprKind::Chain(base, names) => self.chain_command(first, base, *names, &call),
             ExprKind::Identifier(name) => self.function(name, node, &call),
             ExprKind::Pipe(inner) => {
                 if self.not_a_function(first, &call, before) {
                     self.pipe(inner);
                 }
             }
-            ExprKind::Variable(text) => {
-                self.variable(text, node, &call);
-                if !text.contains('.') {
+            ExprKind::Variable(piece) => {
+                self.variable(*piece, node, &call);
+                if !piece.text.contains('.') {
                     self.not_a_function(first, &call, node);
                 }
             }
@@ -88,10 +88,11 @@ impl<'t> Builder<'t> {
     }
 
     /// A variable and the fields behind it.
-    fn variable(&mut self, text: &'t str, node: NodeId, call: &Call<'_, 't>) {
-        let (name, fields) = variable(text);
+    fn variable(&mut self, piece: Piece<'t>, node: NodeId, call: &Call<'_, 't>) {
+        let (name, fields) = piece.split_at(piece.text.find('.').unwrap_or(piece.text.len()));
+        let name = name.text;
         match self.resolve(name) {
-            Some(slot) if fields.is_empty() => self.emit(Op::Load(slot), node),
+            Some(slot) if fields.text.is_empty() => self.emit(Op::Load(slot), node),
             Some(slot) => self.chain(Some(slot), fields, node, call),
             // The parser saw it declared somewhere, but not on the way to here.
             None => self.emit(Op::Fail(format!("undefined variable: {name}")), node),
@@ -102,7 +103,7 @@ impl<'t> Builder<'t> {
         &mut self,
         chain: &Expr<'t>,
         base: &Expr<'t>,
-        names: &'t str,
+        names: Piece<'t>,
         call: &Call<'_, 't>,
     ) {
         if matches!(base.kind, ExprKind::Nil) {
@@ -115,14 +116,15 @@ impl<'t> Builder<'t> {
     }
 
     /// Fields of a variable or of the top; the last one may be a method with arguments.
-    fn chain(&mut self, of: Option<Slot>, chain: &'t str, owner: NodeId, call: &Call<'_, 't>) {
+    fn chain(&mut self, of: Option<Slot>, chain: Piece<'t>, owner: NodeId, call: &Call<'_, 't>) {
         if call.args.is_empty() && !call.has_final {
             self.fields(of, chain, owner);
             return;
         }
-        let Some((fields, last)) = chain.rsplit_once('.') else { return };
+        let Some(dot) = chain.text.rfind('.') else { return };
+        let (fields, last) = chain.split_at(dot);
         self.fields(of, fields, owner);
-        let name = self.name(last);
+        let name = Str::from(last.text.trim_start_matches('.'));
         let (args, has_final) = (index(call.args.len()), call.has_final);
         let start = self.here();
         let (skip, node) = (super::UNKNOWN, if of.is_some() { owner } else { KEEP });
@@ -135,8 +137,8 @@ impl<'t> Builder<'t> {
     }
 
     /// `.a.b`, or nothing at all, of a variable or of the top.
-    fn fields(&mut self, of: Option<Slot>, chain: &'t str, owner: NodeId) {
-        let names = (!chain.is_empty()).then(|| self.path(chain));
+    fn fields(&mut self, of: Option<Slot>, chain: Piece<'t>, owner: NodeId) {
+        let names = (!chain.text.is_empty()).then(|| self.names(chain));
         match (of, names) {
             (Some(slot), Some(names)) => self.emit(Op::Path { slot, names }, owner),
             (Some(slot), None) => self.emit(Op::Load(slot), owner),
@@ -212,10 +214,10 @@ impl<'t> Builder<'t> {
             ExprKind::Nil => return self.nil_arg(param, node),
             ExprKind::Literal(literal) => return self.literal_arg(literal, param, node),
             ExprKind::Dot => self.emit(Op::Load(self.dot), node),
-            ExprKind::Field(names) => self.chain(Some(self.dot), names, node, &alone),
-            ExprKind::Variable(text) => self.variable(text, node, &alone),
+            ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &alone),
+            ExprKind::Variable(piece) => self.variable(*piece, node, &alone),
             ExprKind::Identifier(name) => self.function(name, node, &alone),
-            ExprKind::Chain(base, names) => self.chain_command(arg, base, names, &alone),
+            ExprKind::Chain(base, names) => self.chain_command(arg, base, *names, &alone),
             ExprKind::Pipe(pipe) => self.pipe(pipe),
         }
         match param {

@@ -5,24 +5,25 @@ mod expr;
 mod literal;
 mod show;
 
-pub(crate) use code::{Instr, KEEP, Label, Op, Path, Shows, Slot, Source, TOKEN_COST, Template};
+pub(crate) use code::{Instr, KEEP, Label, Op, Shows, Slot, Source, TOKEN_COST, Template};
 pub(crate) use expr::wrong_count_for;
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-
 use crate::func::Functions;
-use crate::parse::ast::{NodeId, Pipe, names};
+use crate::parse::ast::{NodeId, Piece, Pipe};
+use crate::parse::token::index;
 use crate::value::Str;
 
 /// Builds the code of one template.
 #[derive(Debug)]
 pub(crate) struct Builder<'t> {
     functions: &'t Functions,
+    /// What the template is made of so far.
     code: Vec<Instr>,
     nodes: Vec<u32>,
+    names: Vec<Range<u32>>,
     /// The printed forms of nodes, if they are asked for.
     shows: Option<Shows>,
     /// Variables in scope, innermost last; those without a name hold dots.
@@ -30,25 +31,30 @@ pub(crate) struct Builder<'t> {
     slots: usize,
     /// The variable that holds dot here.
     dot: Slot,
-    /// Fields met so far; a text's templates hand them on to one another.
-    pub names: Names<'t>,
     /// Whether there is anything but white space.
     pub empty: bool,
 }
 
-/// The names of fields: a few are met again and again, and share their text.
+/// Lists that a template is put together in, and copied out of: the next one fills them again.
 #[derive(Debug, Default)]
-pub(crate) struct Names<'t> {
-    single: HashMap<&'t str, Str, RandomState>,
-    /// By the chain as it is written, `.a.b`.
-    paths: HashMap<&'t str, Path, RandomState>,
+pub(crate) struct Buffers {
+    code: Vec<Instr>,
+    nodes: Vec<u32>,
+    names: Vec<Range<u32>>,
 }
 
-/// More than a few would take more room than they save.
-const MAX_NAMES: usize = 1000;
-
-/// Instructions and nodes of an ordinary template; they are cut to what is there at the end.
+/// Instructions, nodes and names of an ordinary text.
 const EXPECTED: usize = 64;
+
+impl Buffers {
+    pub fn expecting_much() -> Self {
+        Self {
+            code: Vec::with_capacity(EXPECTED),
+            nodes: Vec::with_capacity(EXPECTED),
+            names: Vec::with_capacity(EXPECTED),
+        }
+    }
+}
 
 /// Where to come back to when a block ends.
 #[derive(Clone, Copy, Debug)]
@@ -68,57 +74,42 @@ const ROOT: Slot = 0;
 /// The index of an element before the parser has found the range's end.
 const UNKNOWN: Label = Label::MAX;
 
-/// A place in a list of what has been parsed: the room for code ends long before the numbers do.
-fn index(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
-}
-
 impl<'t> Builder<'t> {
-    pub fn new(functions: &'t Functions, showing: bool) -> Self {
+    pub fn new(functions: &'t Functions, showing: bool, buffers: Buffers) -> Self {
         Self {
             functions,
-            code: Vec::with_capacity(EXPECTED),
-            nodes: Vec::with_capacity(EXPECTED),
+            code: buffers.code,
+            nodes: buffers.nodes,
+            names: buffers.names,
             shows: showing.then(Shows::default),
             scope: vec![Some("$")],
             slots: 1,
             dot: ROOT,
-            names: Names::default(),
             empty: true,
         }
     }
 
     /// A new node; its text comes later.
-    pub fn node(&mut self, pos: usize) -> NodeId {
-        let id = NodeId::try_from(self.nodes.len()).unwrap_or(KEEP);
-        self.nodes.push(u32::try_from(pos).unwrap_or(u32::MAX));
+    pub fn node(&mut self, pos: u32) -> NodeId {
+        let id = index(self.nodes.len());
+        self.nodes.push(pos);
         if let Some(shows) = &mut self.shows {
             shows.ranges.push(0..0);
         }
         id
     }
 
-    fn name(&mut self, name: &'t str) -> Str {
-        if let Some(known) = self.names.single.get(name) {
-            return known.clone();
+    /// Where the names of `.a.b` stand in the source.
+    fn names(&mut self, chain: Piece<'t>) -> Range<u32> {
+        let (first, mut start) = (index(self.names.len()), chain.start + 1);
+        for (place, byte) in (chain.start..).zip(chain.text.bytes()).skip(1) {
+            if byte == b'.' {
+                self.names.push(start..place);
+                start = place + 1;
+            }
         }
-        let new = Str::from(name);
-        if self.names.single.len() < MAX_NAMES {
-            self.names.single.insert(name, new.clone());
-        }
-        new
-    }
-
-    /// The names of `.a.b`.
-    fn path(&mut self, chain: &'t str) -> Path {
-        if let Some(known) = self.names.paths.get(chain) {
-            return known.clone();
-        }
-        let new: Path = names(chain).map(|name| self.name(name)).collect();
-        if self.names.paths.len() < MAX_NAMES {
-            self.names.paths.insert(chain, new.clone());
-        }
-        new
+        self.names.push(start..chain.start + index(chain.text.len()));
+        first..index(self.names.len())
     }
 
     fn emit(&mut self, op: Op, node: NodeId) {
@@ -188,7 +179,7 @@ impl<'t> Builder<'t> {
     }
 
     /// `{{pipe}}`
-    pub fn action(&mut self, pos: usize, pipe: &Pipe<'t>) {
+    pub fn action(&mut self, pos: u32, pipe: &Pipe<'t>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_action(node, pipe);
@@ -263,7 +254,7 @@ impl<'t> Builder<'t> {
     }
 
     /// `{{template "name" pipe}}`
-    pub fn template(&mut self, pos: usize, name: &str, pipe: Option<&Pipe<'t>>) {
+    pub fn template(&mut self, pos: u32, name: &str, pipe: Option<&Pipe<'t>>) {
         self.empty = false;
         let node = self.node(pos);
         self.show_template(node, name, pipe);
@@ -275,18 +266,25 @@ impl<'t> Builder<'t> {
         self.emit(Op::Template(name.into()), KEEP);
     }
 
-    pub fn finish(mut self, name: Str, source: Arc<Source>) -> Template {
+    pub fn finish(mut self, name: Str, source: Arc<Source>) -> (Template, Buffers) {
         self.emit(Op::Return, KEEP);
-        self.code.shrink_to_fit();
-        self.nodes.shrink_to_fit();
-        Template {
+        let template = Template {
             name,
             source,
-            code: self.code,
-            nodes: self.nodes,
+            code: taken(&mut self.code),
+            nodes: taken(&mut self.nodes),
+            names: taken(&mut self.names),
             shows: self.shows.unwrap_or_default(),
             slots: self.slots,
             empty: self.empty,
-        }
+        };
+        (template, Buffers { code: self.code, nodes: self.nodes, names: self.names })
     }
+}
+
+/// What is in a list, which keeps its room.
+fn taken<T>(list: &mut Vec<T>) -> Vec<T> {
+    let mut taken = Vec::with_capacity(list.len());
+    taken.append(list);
+    taken
 }

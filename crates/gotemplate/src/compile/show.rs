@@ -97,12 +97,11 @@ impl Shows {
             ExprKind::Dot => self.text.push('.'),
             ExprKind::Nil => self.text.push_str("nil"),
             ExprKind::Literal(literal) => self.text.push_str(&literal.show()),
-            ExprKind::Field(text) | ExprKind::Variable(text) | ExprKind::Identifier(text) => {
-                self.text.push_str(text);
-            }
+            ExprKind::Identifier(name) => self.text.push_str(name),
+            ExprKind::Field(piece) | ExprKind::Variable(piece) => self.text.push_str(piece.text),
             ExprKind::Chain(base, names) => {
                 self.parenthesized(base);
-                self.text.push_str(names);
+                self.text.push_str(names.text);
             }
             ExprKind::Pipe(pipe) => self.pipe(pipe),
         }

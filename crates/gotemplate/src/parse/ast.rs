@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::token::index;
 use crate::value::{Complex, Str};
 
 /// Index into a template's table of nodes: position and printed form, for errors.
@@ -34,15 +35,31 @@ pub(crate) enum ExprKind<'t> {
     Dot,
     Nil,
     Literal(Literal<'t>),
-    /// `.a.b`, as in the source.
-    Field(&'t str),
-    /// `$x.a.b`, as in the source.
-    Variable(&'t str),
+    /// `.a.b`
+    Field(Piece<'t>),
+    /// `$x.a.b`
+    Variable(Piece<'t>),
     /// A function.
     Identifier(&'t str),
-    /// `(pipe).a.b`, `function.a`: the base, and the rest as in the source.
-    Chain(Box<Expr<'t>>, &'t str),
+    /// `(pipe).a.b`, `function.a`: the base, and the fields.
+    Chain(Box<Expr<'t>>, Piece<'t>),
     Pipe(Pipe<'t>),
+}
+
+/// A piece of the source that is made of names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'t> {
+    pub text: &'t str,
+    /// Where it starts, in bytes.
+    pub start: u32,
+}
+
+impl Piece<'_> {
+    /// Two pieces of it.
+    pub fn split_at(self, at: usize) -> (Self, Self) {
+        let (text, rest) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
+        (Self { text, ..self }, Self { text: rest, start: self.start + index(text.len()) })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -62,14 +79,4 @@ pub(crate) struct Number<'t> {
     pub float: Option<f64>,
     /// Of a literal that ends in `i`.
     pub complex: Option<Complex>,
-}
-
-/// The names of `.a.b`.
-pub(crate) fn names(chain: &str) -> impl Iterator<Item = &str> {
-    chain.split('.').skip(1)
-}
-
-/// The variable of `$x.a.b`, and the chain behind it.
-pub(crate) fn variable(text: &str) -> (&str, &str) {
-    text.split_at(text.find('.').unwrap_or(text.len()))
 }

@@ -4,10 +4,10 @@ use super::token::{Kind, Token};
 use super::{Goal, Message, Open, OpenKind, Parser};
 use crate::fmt::unquote;
 
-impl<'t> Parser<'t> {
+impl Parser<'_> {
     /// What stands behind a left delimiter.
-    pub(super) fn statement(&mut self, delim: &Token<'t>, at_top: bool) -> Result<(), Message> {
-        let token = self.next_non_space();
+    pub(super) fn statement(&mut self, delim: Token, at_top: bool) -> Result<(), Message> {
+        let token = self.next();
         if at_top && token.kind == Kind::Define {
             return self.define();
         }
@@ -20,9 +20,9 @@ impl<'t> Parser<'t> {
             Kind::Else => self.otherwise()?,
             Kind::End => self.end()?,
             Kind::Template => self.template()?,
-            Kind::Break | Kind::Continue => self.leave(&token)?,
+            Kind::Break | Kind::Continue => self.leave(token)?,
             _ => {
-                let pos = token.pos;
+                let pos = token.start;
                 self.back(token);
                 let pipe = self.pipeline("command", Kind::RightDelim)?;
                 self.tree.builder.action(pos, &pipe);
@@ -35,26 +35,26 @@ impl<'t> Parser<'t> {
 
     fn define(&mut self) -> Result<(), Message> {
         self.begin_tree(String::new(), Goal::Define);
-        let token = self.next_non_space();
-        let name = self.template_name(&token, "define clause")?;
+        let token = self.next();
+        let name = self.template_name(token, "define clause")?;
         self.tree.name = name;
         self.expect(Kind::RightDelim, "define clause")?;
         Ok(())
     }
 
     fn block(&mut self) -> Result<(), Message> {
-        let token = self.next_non_space();
-        let name = self.template_name(&token, "block clause")?;
+        let token = self.next();
+        let name = self.template_name(token, "block clause")?;
         let pipe = self.pipeline("block clause", Kind::RightDelim)?;
-        let goal = Goal::Block { pos: token.pos, pipe, line: self.line };
+        let goal = Goal::Block { pos: token.start, pipe, line: self.line };
         self.begin_tree(name, goal);
         Ok(())
     }
 
-    fn template_name(&mut self, token: &Token<'t>, context: &str) -> Result<String, Message> {
+    fn template_name(&mut self, token: Token, context: &str) -> Result<String, Message> {
         match token.kind {
             Kind::String | Kind::RawString => {
-                let name = unquote(token.text).ok_or("invalid syntax")?;
+                let name = unquote(token.text(self.input)).ok_or("invalid syntax")?;
                 Ok(String::from_utf8_lossy(&name).into_owned())
             }
             _ => Err(self.unexpected(token, context)),
@@ -62,16 +62,16 @@ impl<'t> Parser<'t> {
     }
 
     fn template(&mut self) -> Result<(), Message> {
-        let token = self.next_non_space();
-        let name = self.template_name(&token, "template clause")?;
-        let next = self.next_non_space();
+        let token = self.next();
+        let name = self.template_name(token, "template clause")?;
+        let next = self.next();
         let pipe = if next.kind == Kind::RightDelim {
             None
         } else {
             self.back(next);
             Some(self.pipeline("template clause", Kind::RightDelim)?)
         };
-        self.tree.builder.template(token.pos, &name, pipe.as_ref());
+        self.tree.builder.template(token.start, &name, pipe.as_ref());
         if let Some(pipe) = pipe {
             self.spare.take(pipe);
         }
@@ -123,7 +123,7 @@ impl<'t> Parser<'t> {
     }
 
     fn otherwise(&mut self) -> Result<(), Message> {
-        let next = self.peek_non_space().0;
+        let next = self.peek().kind;
         let chained = matches!(next, Kind::If | Kind::With);
         if !chained {
             self.expect(Kind::RightDelim, "else")?;
@@ -145,12 +145,12 @@ impl<'t> Parser<'t> {
         builder.reset(open.in_else);
         match (chained, next, open.kind) {
             (true, Kind::If, OpenKind::If) | (true, Kind::With, OpenKind::With) => {
-                self.next_non_space();
+                self.next();
                 self.condition(&mut open)?;
             }
             (true, ..) => {
-                let token = self.next_non_space();
-                return Err(self.unexpected(&token, "input"));
+                let token = self.next();
+                return Err(self.unexpected(token, "input"));
             }
             _ => open.has_else = true,
         }
@@ -198,7 +198,7 @@ impl<'t> Parser<'t> {
     }
 
     /// break and continue
-    fn leave(&mut self, token: &Token<'t>) -> Result<(), Message> {
+    fn leave(&mut self, token: Token) -> Result<(), Message> {
         let word = if token.kind == Kind::Break { "{{break}}" } else { "{{continue}}" };
         self.expect(Kind::RightDelim, word)?;
         let outside = || format!("{word} outside {{{{range}}}}");

@@ -1,27 +1,27 @@
 //! Pipelines, commands and operands.
 
 use super::ast::{Command, Expr, ExprKind, Literal, Number, Pipe};
-use super::token::Kind;
+use super::token::{Kind, Token};
 use super::{MAX_PARENS, Message, Parser};
 use crate::fmt::{quote_str, unquote};
 
 impl<'t> Parser<'t> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe<'t>, Message> {
-        let (_, pos) = self.peek_non_space();
+        let pos = self.peek().start;
         let node = self.tree.builder.node(pos);
         let cmds = self.spare.commands.pop().unwrap_or_default();
         let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds };
         self.declarations(&mut pipe, context)?;
         loop {
-            let (kind, _) = self.peek_non_space();
-            if kind == end {
-                self.pending.pop();
+            let token = self.peek();
+            if token.kind == end {
+                self.skip();
                 check(&pipe, context)?;
                 return Ok(pipe);
             }
-            if !kind.starts_operand() {
-                let token = self.next();
-                return Err(self.unexpected(&token, context));
+            if !token.kind.starts_operand() {
+                self.skip();
+                return Err(self.unexpected(token, context));
             }
             let command = self.command()?;
             pipe.cmds.push(command);
@@ -31,23 +31,20 @@ impl<'t> Parser<'t> {
     /// `$x :=`, `$x =`, and for range `$i, $x :=`.
     fn declarations(&mut self, pipe: &mut Pipe<'t>, context: &str) -> Result<(), Message> {
         loop {
-            if self.peek_non_space().0 != Kind::Variable {
+            let variable = self.peek();
+            if variable.kind != Kind::Variable {
                 return Ok(());
             }
-            let variable = self.next();
-            let after = self.next();
-            let next = if after.kind == Kind::Space { self.next_non_space() } else { after };
-            let comma = next.kind == Kind::Char && next.text == b",";
+            self.skip();
+            let next = self.next();
+            let comma = next.kind == Kind::Char && next.text(self.input) == b",";
             if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
                 // An operand after all.
                 self.back(next);
-                if after.kind == Kind::Space {
-                    self.back(after);
-                }
                 self.back(variable);
                 return Ok(());
             }
-            let name = variable.name();
+            let name = self.name(variable.start, variable.end);
             if self.tree.vars.len() > super::MAX_VARIABLES {
                 return Err(format!("more than {} variables in scope", super::MAX_VARIABLES));
             }
@@ -60,7 +57,7 @@ impl<'t> Parser<'t> {
             if context != "range" || pipe.decl.len() >= 2 {
                 return Err(format!("too many declarations in {context}"));
             }
-            let follows = self.peek_non_space().0;
+            let follows = self.peek().kind;
             if !matches!(follows, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
                 return Err("range can only initialize variables".to_owned());
             }
@@ -68,21 +65,23 @@ impl<'t> Parser<'t> {
     }
 
     fn command(&mut self) -> Result<Command<'t>, Message> {
-        let (_, pos) = self.peek_non_space();
+        let pos = self.peek().start;
         let node = self.tree.builder.node(pos);
         let mut args = self.spare.args.pop().unwrap_or_default();
         loop {
             if let Some(arg) = self.operand()? {
                 args.push(arg);
             }
-            let token = self.next();
+            let token = self.peek();
             match token.kind {
-                Kind::Space => continue,
-                Kind::RightDelim | Kind::RightParen => self.back(token),
-                Kind::Pipe => {}
-                _ => return Err(self.unexpected(&token, "operand")),
+                Kind::RightDelim | Kind::RightParen => break,
+                Kind::Pipe => {
+                    self.skip();
+                    break;
+                }
+                kind if token.spaced && kind.starts_operand() => {}
+                _ => return Err(self.unexpected(token, "operand")),
             }
-            break;
         }
         if args.is_empty() {
             return Err("empty command".to_owned());
@@ -93,20 +92,16 @@ impl<'t> Parser<'t> {
     /// A term and the fields behind it; `None` if something else comes.
     fn operand(&mut self) -> Result<Option<Expr<'t>>, Message> {
         let Some(mut term) = self.term()? else { return Ok(None) };
-        if self.peek() != Kind::Field {
-            return Ok(Some(term));
-        }
-        let first = self.next();
-        let pos = first.pos;
-        let mut end = pos + first.text.len();
-        while self.peek() == Kind::Field {
-            end += self.next().text.len();
+        let Some(first) = self.further_field() else { return Ok(Some(term)) };
+        let (pos, mut end) = (first.start, first.end);
+        while let Some(field) = self.further_field() {
+            end = field.end;
         }
         // Go gives a chain the position of its first further field.
         let node = self.tree.builder.node(pos);
         match &mut term.kind {
             ExprKind::Field(names) | ExprKind::Variable(names) => {
-                *names = self.source_text(pos - names.len(), end);
+                *names = self.piece(names.start, end);
                 term.node = node;
                 Ok(Some(term))
             }
@@ -114,21 +109,28 @@ impl<'t> Parser<'t> {
             ExprKind::Nil => Err(unexpected_dot("nil")),
             ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
             ExprKind::Identifier(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
-                let fields = self.source_text(pos, end);
+                let fields = self.piece(pos, end);
                 Ok(Some(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) }))
             }
         }
     }
 
+    /// Takes a field that stands right behind what was taken last.
+    fn further_field(&mut self) -> Option<Token> {
+        let token = self.peek();
+        let is_further = token.kind == Kind::Field && !token.spaced;
+        is_further.then(|| self.next())
+    }
+
     fn term(&mut self) -> Result<Option<Expr<'t>>, Message> {
-        let (kind, _) = self.peek_non_space();
-        if !kind.starts_operand() {
+        let token = self.peek();
+        if !token.kind.starts_operand() {
             return Ok(None);
         }
-        let token = self.next();
+        self.skip();
         let kind = match token.kind {
             Kind::Identifier => {
-                let name = token.name();
+                let name = self.name(token.start, token.end);
                 if self.functions.get(name).is_none() {
                     return Err(format!("function {} not defined", quote_str(name)));
                 }
@@ -137,20 +139,22 @@ impl<'t> Parser<'t> {
             Kind::Dot => ExprKind::Dot,
             Kind::Nil => ExprKind::Nil,
             Kind::Variable => {
-                let name = token.name();
+                let name = self.name(token.start, token.end);
                 if !self.tree.vars.contains(&name) {
                     return Err(format!("undefined variable {}", quote_str(name)));
                 }
-                ExprKind::Variable(name)
+                ExprKind::Variable(self.piece(token.start, token.end))
             }
-            Kind::Field => ExprKind::Field(token.name()),
-            Kind::Bool => ExprKind::Literal(Literal::Bool(token.text == b"true")),
-            Kind::CharConstant | Kind::Complex | Kind::Number => ExprKind::Literal(
-                Literal::Number(Box::new(Number::parse(token.lossy(), token.kind)?)),
-            ),
+            Kind::Field => ExprKind::Field(self.piece(token.start, token.end)),
+            Kind::Bool => ExprKind::Literal(Literal::Bool(token.text(self.input) == b"true")),
+            Kind::CharConstant | Kind::Complex | Kind::Number => {
+                let text = String::from_utf8_lossy(token.text(self.input));
+                ExprKind::Literal(Literal::Number(Box::new(Number::parse(text, token.kind)?)))
+            }
             Kind::String | Kind::RawString => {
-                let text = unquote(token.text).ok_or("invalid syntax")?;
-                ExprKind::Literal(Literal::String(token.text.into(), text.as_ref().into()))
+                let source = token.text(self.input);
+                let text = unquote(source).ok_or("invalid syntax")?;
+                ExprKind::Literal(Literal::String(source.into(), text.as_ref().into()))
             }
             Kind::LeftParen => return self.parenthesized().map(Some),
             _ => {
@@ -158,7 +162,7 @@ impl<'t> Parser<'t> {
                 return Ok(None);
             }
         };
-        let node = self.tree.builder.node(token.pos);
+        let node = self.tree.builder.node(token.start);
         Ok(Some(Expr { node, kind }))
     }
 
@@ -170,12 +174,6 @@ impl<'t> Parser<'t> {
         let pipe = self.pipeline("parenthesized pipeline", Kind::RightParen)?;
         self.tree.parens -= 1;
         Ok(Expr { node: pipe.node, kind: ExprKind::Pipe(pipe) })
-    }
-
-    /// A piece of the source that is made of names.
-    fn source_text(&self, start: usize, end: usize) -> &'t str {
-        let text = self.input.get(start..end).unwrap_or_default();
-        std::str::from_utf8(text).unwrap_or_default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr3};
 
-use super::token::{Kind, Token};
+use super::token::{Kind, Token, index};
 use crate::fmt::{chars, is_print, quote_bytes};
 
 /// The scanner. Feeds the parser one token at a time; after an error there is only EOF.
@@ -12,12 +12,13 @@ pub(crate) struct Lexer<'t> {
     pos: usize,
     start: usize,
     /// The line of `start`.
-    line: usize,
+    line: u32,
     inside: bool,
+    /// Whether there is white space before `start`, inside an action.
+    spaced: bool,
     parens: usize,
-    /// Whether `break` and `continue` are keywords: not if functions bear those names.
-    pub break_keyword: bool,
-    pub continue_keyword: bool,
+    /// Keywords that are none: functions bear their names.
+    pub functions: Vec<Kind>,
     /// What is wrong, once there was an error.
     pub fault: String,
 }
@@ -28,13 +29,20 @@ const TRIM: usize = 2;
 
 impl<'t> Lexer<'t> {
     pub fn new(input: &'t [u8]) -> Self {
-        let (break_keyword, continue_keyword) = (true, true);
-        let (pos, start, line, inside, parens) = (0, 0, 1, false, 0);
-        let fault = String::new();
-        Self { input, pos, start, line, inside, parens, break_keyword, continue_keyword, fault }
+        Self {
+            input,
+            pos: 0,
+            start: 0,
+            line: 1,
+            inside: false,
+            spaced: false,
+            parens: 0,
+            functions: Vec::new(),
+            fault: String::new(),
+        }
     }
 
-    pub fn next_token(&mut self) -> Token<'t> {
+    pub fn next_token(&mut self) -> Token {
         if self.inside { self.in_action() } else { self.in_text() }
     }
 
@@ -81,35 +89,41 @@ impl<'t> Lexer<'t> {
 
     /// Drops what was scanned since the last token.
     fn ignore(&mut self) {
-        self.line += count_newlines(self.pending());
+        self.line += lines(self.pending());
         self.start = self.pos;
     }
 
-    fn emit(&mut self, kind: Kind) -> Token<'t> {
-        let token = Token { kind, pos: self.start, line: self.line, text: self.pending() };
-        if matches!(kind, Kind::Text | Kind::Space | Kind::RawString) && token.text != b" " {
-            self.ignore();
-        } else {
-            // No other token goes over the end of a line.
-            self.start = self.pos;
-        }
+    /// A token within one line.
+    fn emit(&mut self, kind: Kind) -> Token {
+        let (start, end, line, spaced) = (self.start, self.pos, self.line, self.spaced);
+        self.start = end;
+        Token { kind, spaced, start: index(start), end: index(end), line }
+    }
+
+    /// A token that may go over several.
+    fn emit_lines(&mut self, kind: Kind) -> Token {
+        let further = lines(self.pending());
+        let token = self.emit(kind);
+        self.line += further;
         token
     }
 
-    fn error(&mut self, message: impl Into<String>) -> Token<'t> {
+    fn error(&mut self, message: impl Into<String>) -> Token {
         self.fault = message.into();
-        let token = Token { kind: Kind::Error, pos: self.start, line: self.line, text: &[] };
+        self.pos = self.start;
+        let token = self.emit(Kind::Error);
         self.input = &[];
         (self.pos, self.start, self.inside) = (0, 0, false);
         token
     }
 
-    fn in_text(&mut self) -> Token<'t> {
+    fn in_text(&mut self) -> Token {
+        self.spaced = false;
         loop {
             let Some(len) = find(self.rest(), LEFT) else {
                 self.pos = self.input.len();
                 let kind = if self.pos > self.start { Kind::Text } else { Kind::Eof };
-                return self.emit(kind);
+                return self.emit_lines(kind);
             };
             let text_end = self.pos + len;
             let after = self.input.get(text_end + LEFT.len()..).unwrap_or_default();
@@ -117,7 +131,7 @@ impl<'t> Lexer<'t> {
             let text = self.input.get(self.start..text_end).unwrap_or_default();
             let kept = if trim { trim_end(text).len() } else { text.len() };
             self.pos = self.start + kept;
-            let token = (kept > 0).then(|| self.emit(Kind::Text));
+            let token = (kept > 0).then(|| self.emit_lines(Kind::Text));
             self.pos = text_end;
             self.ignore();
             if let Some(token) = token {
@@ -135,7 +149,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn left_delim(&mut self, marker: usize) -> Token<'t> {
+    fn left_delim(&mut self, marker: usize) -> Token {
         self.pos += LEFT.len();
         let token = self.emit(Kind::LeftDelim);
         self.inside = true;
@@ -174,36 +188,45 @@ impl<'t> Lexer<'t> {
         rest.starts_with(RIGHT).then_some(false)
     }
 
-    fn right_delim(&mut self, trim: bool) -> Token<'t> {
-        if trim {
-            self.pos += TRIM;
-            self.ignore();
+    fn in_action(&mut self) -> Token {
+        let mut rest = self.rest();
+        self.spaced = false;
+        while let [space, behind @ ..] = rest
+            && is_space(*space)
+        {
+            if behind.starts_with(b"-}}") {
+                self.start_at(rest);
+                return self.closing(true);
+            }
+            self.line += u32::from(*space == b'\n');
+            self.spaced = true;
+            rest = behind;
         }
-        self.pos += RIGHT.len();
-        let token = self.emit(Kind::RightDelim);
-        if trim {
-            self.skip_space();
-            self.ignore();
-        }
-        self.inside = false;
-        token
-    }
-
-    fn in_action(&mut self) -> Token<'t> {
-        let c = match self.rest() {
-            [] => return self.error("unclosed action"),
-            [b'}', b'}', ..] => return self.closing(false),
-            [space, ..] if is_space(*space) => return self.space(),
+        self.start_at(rest);
+        match rest {
+            [] => self.error("unclosed action"),
+            [b'}', b'}', ..] => self.closing(false),
+            [byte, ..] if is_word(*byte) && !byte.is_ascii_digit() => self.identifier(),
             [byte, ..] if byte.is_ascii() => {
                 self.pos += 1;
-                if is_word(*byte) && !byte.is_ascii_digit() {
-                    return self.identifier();
-                }
-                char::from(*byte)
+                self.mark(char::from(*byte))
             }
-            _ => self.bump().unwrap_or_default(),
-        };
-        match c {
+            _ => {
+                let c = self.bump().unwrap_or_default();
+                self.mark(c)
+            }
+        }
+    }
+
+    /// Lets the next token start where this rest of the input does.
+    fn start_at(&mut self, rest: &[u8]) {
+        self.pos = self.input.len() - rest.len();
+        self.start = self.pos;
+    }
+
+    /// What begins with neither an ASCII letter nor white space, but with this, which is scanned.
+    fn mark(&mut self, first: char) -> Token {
+        match first {
             '=' => self.emit(Kind::Assign),
             ':' => match self.bump() {
                 Some('=') => self.emit(Kind::Declare),
@@ -236,27 +259,26 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A run of spaces; its last may belong to a closing trim marker.
-    fn space(&mut self) -> Token<'t> {
-        self.skip_space();
-        if matches!(self.rest(), [b'-', b'}', b'}', ..]) {
-            self.pos -= 1;
-            if self.pos == self.start {
-                return self.closing(true);
-            }
-        }
-        self.emit(Kind::Space)
-    }
-
     /// A right delimiter that stands here.
-    fn closing(&mut self, trim: bool) -> Token<'t> {
+    fn closing(&mut self, trim: bool) -> Token {
         if self.parens > 0 {
             return self.error("unclosed left paren");
         }
-        self.right_delim(trim)
+        if trim {
+            self.pos += TRIM;
+            self.ignore();
+        }
+        self.pos += RIGHT.len();
+        let token = self.emit(Kind::RightDelim);
+        if trim {
+            self.skip_space();
+            self.ignore();
+        }
+        self.inside = false;
+        token
     }
 
-    fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> Token<'t> {
+    fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> Token {
         // All three are ASCII, and no byte of another character is.
         loop {
             let Some(at) = memchr3(mark, b'\\', b'\n', self.rest()) else {
@@ -273,71 +295,61 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn raw_string(&mut self) -> Token<'t> {
+    fn raw_string(&mut self) -> Token {
         match memchr(b'`', self.rest()) {
             Some(len) => {
                 self.pos += len + 1;
-                self.emit(Kind::RawString)
+                self.emit_lines(Kind::RawString)
             }
             None => self.error("unterminated raw quoted string"),
         }
     }
 
     /// A field or variable whose mark has been scanned; `bare` is the mark alone.
-    fn name(&mut self, kind: Kind, bare: Kind) -> Token<'t> {
+    fn name(&mut self, kind: Kind, bare: Kind) -> Token {
         let bare_end = self.pos;
-        self.skip_word();
-        if !self.at_terminator() {
+        if !self.word() {
             return self.bad_character();
         }
         self.emit(if self.pos == bare_end { bare } else { kind })
     }
 
-    fn skip_word(&mut self) {
+    /// Scans the rest of a name; whether what follows may follow one.
+    fn word(&mut self) -> bool {
         loop {
-            while self.rest().first().is_some_and(|byte| is_word(*byte)) {
-                self.pos += 1;
-            }
-            match self.rest().first() {
-                Some(byte) if !byte.is_ascii() && self.peek().is_some_and(is_alphanumeric) => {
+            let rest = self.rest();
+            let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+            self.pos += length;
+            match rest.get(length..).unwrap_or_default() {
+                [byte, ..] if !byte.is_ascii() => {
+                    if !self.peek().is_some_and(is_alphanumeric) {
+                        return false;
+                    }
                     self.bump();
                 }
-                _ => return,
+                rest => return may_follow_name(rest),
             }
         }
     }
 
-    fn bad_character(&mut self) -> Token<'t> {
+    fn bad_character(&mut self) -> Token {
         let c = self.peek().map_or_else(|| "U+FFFFFFFFFFFFFFFF".to_owned(), code_point);
         self.error(format!("bad character {c}"))
     }
 
-    fn identifier(&mut self) -> Token<'t> {
-        self.skip_word();
-        if !self.at_terminator() {
+    fn identifier(&mut self) -> Token {
+        if !self.word() {
             return self.bad_character();
         }
         let word = self.pending();
         let kind = match Kind::keyword(word) {
-            Some(Kind::Break) if !self.break_keyword => Kind::Identifier,
-            Some(Kind::Continue) if !self.continue_keyword => Kind::Identifier,
-            Some(kind) => kind,
-            None if word == b"true" || word == b"false" => Kind::Bool,
-            None => Kind::Identifier,
+            Some(kind) if !self.functions.contains(&kind) => kind,
+            _ => Kind::Identifier,
         };
         self.emit(kind)
     }
 
-    /// Whether what stands here may follow a name.
-    fn at_terminator(&self) -> bool {
-        matches!(
-            self.rest(),
-            [] | [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..]
-                | [b'}', b'}', ..]
-        )
-    }
-
-    fn number(&mut self) -> Token<'t> {
+    fn number(&mut self) -> Token {
         if !self.scan_number() {
             return self.bad_number();
         }
@@ -351,7 +363,7 @@ impl<'t> Lexer<'t> {
         self.emit(Kind::Complex)
     }
 
-    fn bad_number(&mut self) -> Token<'t> {
+    fn bad_number(&mut self) -> Token {
         let text = quote_bytes(self.pending(), b'"', false);
         self.error(format!("bad number syntax: {text}"))
     }
@@ -404,6 +416,15 @@ const WORD: [bool; 256] = {
     word
 };
 
+/// Whether a text may follow a name.
+fn may_follow_name(text: &[u8]) -> bool {
+    matches!(
+        text,
+        [] | [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..]
+            | [b'}', b'}', ..]
+    )
+}
+
 fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphabetic() || c.is_numeric()
 }
@@ -425,6 +446,11 @@ fn trim_end(text: &[u8]) -> &[u8] {
 
 /// Up to as many bytes are looked at sooner than a faster search begins.
 const SHORT: usize = 16;
+
+/// Ends of lines in a text.
+fn lines(text: &[u8]) -> u32 {
+    index(count_newlines(text))
+}
 
 pub(crate) fn count_newlines(text: &[u8]) -> usize {
     if text.len() < SHORT {

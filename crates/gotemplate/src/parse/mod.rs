@@ -12,12 +12,12 @@ pub(crate) use lex::count_newlines;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::{Builder, Label, Mark, Shows, Source, TOKEN_COST, Template};
+use crate::compile::{Buffers, Builder, Label, Mark, Shows, Source, TOKEN_COST, Template};
 use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
 use crate::value::Str;
-use ast::{Command, Expr, ExprKind, Pipe};
+use ast::{Command, Expr, ExprKind, Piece, Pipe};
 use lex::Lexer;
 use token::{Kind, Token};
 
@@ -65,17 +65,20 @@ pub(crate) fn shows(source: &Source) -> HashMap<Str, Shows> {
 fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Parsed, Error> {
     let (name, functions) = (&source.name, &*source.functions);
     let mut lexer = Lexer::new(source.text.as_bytes());
-    lexer.break_keyword = functions.get("break").is_none();
-    lexer.continue_keyword = functions.get("continue").is_none();
+    let names = [("break", Kind::Break), ("continue", Kind::Continue)];
+    let borne = names.into_iter().filter(|(name, _)| functions.get(name).is_some());
+    lexer.functions = borne.map(|(_, kind)| kind).collect();
+    let builder = Builder::new(functions, showing, Buffers::expecting_much());
     let mut parser = Parser {
         input: source.text.as_bytes(),
+        text: source.text.as_str(),
         lexer,
-        pending: Vec::new(),
+        ahead: [None; 2],
         line: 1,
         functions,
         showing,
         source: Arc::clone(source),
-        tree: Tree::new(name.to_string(), Goal::Main, Builder::new(functions, showing)),
+        tree: Tree::new(name.to_string(), Goal::Main, builder),
         outer: Vec::new(),
         defined: HashMap::new(),
         size: source.text.len(),
@@ -86,9 +89,9 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     let main = result.map_err(|message| {
         let name = name.to_str_lossy();
         if parser.size > room {
-            return Error::too_large(&name, parser.line);
+            return Error::too_large(&name, parser.line as usize);
         }
-        Error::parse(&name, parser.line, message)
+        Error::parse(&name, parser.line as usize, message)
     })?;
     parser.defined.remove(name);
     let size = parser.size;
@@ -100,11 +103,13 @@ type Message = String;
 
 struct Parser<'t> {
     input: &'t [u8],
+    /// The same, if all of it is UTF-8.
+    text: Option<&'t str>,
     lexer: Lexer<'t>,
-    /// Tokens given back, the next one last.
-    pending: Vec<Token<'t>>,
+    /// Tokens scanned and not taken yet, or given back: the next one, and the one behind it.
+    ahead: [Option<Token>; 2],
     /// The line of the last token scanned: the one errors name.
-    line: usize,
+    line: u32,
     functions: &'t Functions,
     /// Whether nodes are to be printed as well.
     showing: bool,
@@ -120,9 +125,10 @@ struct Parser<'t> {
     spare: Spare<'t>,
 }
 
-/// Lists of expressions that have been compiled, to be filled again: there are very many.
+/// Lists of what has been compiled, to be filled again: there are very many.
 #[derive(Default)]
 struct Spare<'t> {
+    buffers: Vec<Buffers>,
     commands: Vec<Vec<Command<'t>>>,
     args: Vec<Vec<Expr<'t>>>,
 }
@@ -148,10 +154,10 @@ enum Goal<'t> {
     Define,
     /// Behind the body comes a call of it.
     Block {
-        pos: usize,
+        pos: u32,
         pipe: Pipe<'t>,
         /// Where the header ends: the line Go names when an else stands in the body.
-        line: usize,
+        line: u32,
     },
 }
 
@@ -174,7 +180,7 @@ struct Tree<'t> {
     vars: Vec<&'t str>,
     parens: usize,
     /// Where the action at work started, 0 if none is.
-    action_line: usize,
+    action_line: u32,
     opens: Vec<Open>,
 }
 
@@ -206,19 +212,24 @@ impl<'t> Tree<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn next(&mut self) -> Token<'t> {
-        match self.pending.pop() {
+    fn next(&mut self) -> Token {
+        let [next, behind] = &mut self.ahead;
+        match std::mem::replace(next, behind.take()) {
             Some(token) => token,
             None => self.scan(),
         }
     }
 
-    fn scan(&mut self) -> Token<'t> {
+    /// Takes the token that has been peeked at.
+    fn skip(&mut self) {
+        let [next, behind] = &mut self.ahead;
+        *next = behind.take();
+    }
+
+    fn scan(&mut self) -> Token {
         let token = self.lexer.next_token();
         self.line = token.line;
-        if token.kind != Kind::Space {
-            self.size += TOKEN_COST;
-        }
+        self.size += TOKEN_COST;
         if self.size > self.room {
             // Whoever gets it gives up; the caller tells why.
             return Token { kind: Kind::Error, ..token };
@@ -226,53 +237,43 @@ impl<'t> Parser<'t> {
         token
     }
 
-    fn back(&mut self, token: Token<'t>) {
-        self.pending.push(token);
+    /// Gives back a token; the parser never holds more than two.
+    fn back(&mut self, token: Token) {
+        let [next, behind] = &mut self.ahead;
+        *behind = next.replace(token);
     }
 
-    fn peek(&mut self) -> Kind {
-        if let Some(token) = self.pending.last() {
-            return token.kind;
+    fn peek(&mut self) -> Token {
+        if let [Some(token), _] = self.ahead {
+            return token;
         }
         let token = self.scan();
-        let kind = token.kind;
-        self.back(token);
-        kind
+        self.ahead = [Some(token), None];
+        token
     }
 
-    fn next_non_space(&mut self) -> Token<'t> {
-        loop {
-            let token = self.next();
-            if token.kind != Kind::Space {
-                return token;
-            }
-        }
+    /// A piece of the source that is made of names, and so of UTF-8.
+    fn name(&self, start: u32, end: u32) -> &'t str {
+        let place = start as usize..end as usize;
+        let name = match self.text {
+            Some(text) => text.get(place),
+            None => self.input.get(place).and_then(|name| std::str::from_utf8(name).ok()),
+        };
+        name.unwrap_or_default()
     }
 
-    /// What comes behind spaces, and where; the spaces are gone.
-    fn peek_non_space(&mut self) -> (Kind, usize) {
-        loop {
-            match self.pending.last() {
-                Some(token) if token.kind == Kind::Space => drop(self.pending.pop()),
-                Some(token) => return (token.kind, token.pos),
-                None => {
-                    let token = self.scan();
-                    if token.kind != Kind::Space {
-                        self.back(token);
-                    }
-                }
-            }
-        }
+    fn piece(&self, start: u32, end: u32) -> Piece<'t> {
+        Piece { text: self.name(start, end), start }
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token<'t>, Message> {
-        let token = self.next_non_space();
-        if token.kind == kind { Ok(token) } else { Err(self.unexpected(&token, context)) }
+    fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Message> {
+        let token = self.next();
+        if token.kind == kind { Ok(token) } else { Err(self.unexpected(token, context)) }
     }
 
-    fn unexpected(&mut self, token: &Token<'_>, context: &str) -> Message {
+    fn unexpected(&mut self, token: Token, context: &str) -> Message {
         if token.kind != Kind::Error {
-            return format!("unexpected {} in {context}", token.describe());
+            return format!("unexpected {} in {context}", token.describe(self.input));
         }
         let shown = self.lexer.fault.clone();
         let started = self.tree.action_line;
@@ -287,42 +288,42 @@ impl<'t> Parser<'t> {
     fn run(&mut self) -> Result<(), Message> {
         loop {
             let at_top = self.outer.is_empty() && self.tree.opens.is_empty();
-            let token = if at_top { self.next() } else { self.next_non_space() };
+            let token = self.next();
             match token.kind {
                 Kind::Eof if at_top => return Ok(()),
                 Kind::Eof => return Err("unexpected EOF".to_owned()),
-                Kind::Text => self.text(&token),
-                Kind::LeftDelim => self.statement(&token, at_top)?,
-                _ => return Err(self.unexpected(&token, "input")),
+                Kind::Text => self.text(token),
+                Kind::LeftDelim => self.statement(token, at_top)?,
+                _ => return Err(self.unexpected(token, "input")),
             }
         }
     }
 
     /// Begins a template inside the one at work.
     fn begin_tree(&mut self, name: String, goal: Goal<'t>) {
-        let mut tree = Tree::new(name, goal, Builder::new(self.functions, self.showing));
-        tree.builder.names = std::mem::take(&mut self.tree.builder.names);
+        let buffers = self.spare.buffers.pop().unwrap_or_default();
+        let builder = Builder::new(self.functions, self.showing, buffers);
+        let tree = Tree::new(name, goal, builder);
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
 
-    fn text(&mut self, token: &Token<'t>) {
-        let end = token.pos + token.text.len();
+    fn text(&mut self, token: Token) {
         let builder = &mut self.tree.builder;
-        builder.empty = builder.empty && is_blank(token.text);
-        builder.text(token.pos, end);
+        builder.empty = builder.empty && is_blank(token.text(self.input));
+        builder.text(token.start as usize, token.end as usize);
     }
 
     /// Adds the template at work to what the text defines, and goes back to the one it
     /// interrupted. The one that counts under a name is the one that is not empty.
     fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
-        let mut outer = self.outer.pop().unwrap_or_else(|| {
-            let builder = Builder::new(self.functions, self.showing);
+        let outer = self.outer.pop().unwrap_or_else(|| {
+            let builder = Builder::new(self.functions, self.showing, Buffers::default());
             Tree::new(String::new(), Goal::Main, builder)
         });
-        outer.builder.names = std::mem::take(&mut self.tree.builder.names);
         let tree = std::mem::replace(&mut self.tree, outer);
         let name: Str = tree.name.as_str().into();
-        let template = tree.builder.finish(name.clone(), Arc::clone(&self.source));
+        let (template, buffers) = tree.builder.finish(name.clone(), Arc::clone(&self.source));
+        self.spare.buffers.push(buffers);
         match self.defined.get(&name) {
             Some(old) if !old.empty && !template.empty => {
                 let name = quote_str(&tree.name);

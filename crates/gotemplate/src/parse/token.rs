@@ -1,7 +1,5 @@
 //! Tokens of a template.
 
-use std::borrow::Cow;
-
 use crate::fmt::{chars, quote_bytes};
 
 /// What a token is.
@@ -13,7 +11,6 @@ pub(crate) enum Kind {
     Text,
     LeftDelim,
     RightDelim,
-    Space,
     Pipe,
     LeftParen,
     RightParen,
@@ -47,6 +44,7 @@ impl Kind {
     /// The keyword of that spelling.
     pub fn keyword(word: &[u8]) -> Option<Self> {
         Some(match word {
+            b"true" | b"false" => Self::Bool,
             b"nil" => Self::Nil,
             b"block" => Self::Block,
             b"break" => Self::Break,
@@ -100,39 +98,42 @@ impl Kind {
     }
 }
 
-/// A token, with its place in the source.
+/// A token, with its place in the source. Small, as it goes from hand to hand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Token<'t> {
+pub(crate) struct Token {
     pub kind: Kind,
-    /// Byte offset.
-    pub pos: usize,
+    /// Whether there is white space before it, inside an action.
+    pub spaced: bool,
+    /// Byte offsets.
+    pub start: u32,
+    pub end: u32,
     /// From 1.
-    pub line: usize,
-    pub text: &'t [u8],
+    pub line: u32,
 }
 
-impl<'t> Token<'t> {
-    /// The text of a name; names are always UTF-8.
-    pub fn name(&self) -> &'t str {
-        std::str::from_utf8(self.text).unwrap_or_default()
-    }
+/// A place in a text, or a number of things in it: the room for code ends long before the numbers do.
+pub(crate) fn index(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
 
-    /// The text, U+FFFD for what is no UTF-8.
-    pub fn lossy(&self) -> Cow<'t, str> {
-        String::from_utf8_lossy(self.text)
+impl Token {
+    /// Its bytes in the source.
+    pub fn text(self, source: &[u8]) -> &[u8] {
+        source.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
     /// As Go's error texts show a token that is no error itself.
-    pub fn describe(&self) -> String {
+    pub fn describe(self, source: &[u8]) -> String {
+        let text = self.text(source);
         match self.kind {
             Kind::Eof => "EOF".to_owned(),
-            kind if kind.is_keyword() => format!("<{}>", self.lossy()),
-            _ if self.text.len() > 10 => {
-                let end = chars(self.text).take(10).map(|c| c.map_or(1, char::len_utf8)).sum();
-                let start = self.text.get(..end).unwrap_or(self.text);
+            kind if kind.is_keyword() => format!("<{}>", String::from_utf8_lossy(text)),
+            _ if text.len() > 10 => {
+                let end = chars(text).take(10).map(|c| c.map_or(1, char::len_utf8)).sum();
+                let start = text.get(..end).unwrap_or(text);
                 format!("{}...", quote_bytes(start, b'"', false))
             }
-            _ => quote_bytes(self.text, b'"', false),
+            _ => quote_bytes(text, b'"', false),
         }
     }
 }

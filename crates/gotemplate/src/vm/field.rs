@@ -3,7 +3,7 @@
 use super::{LONG_NAME, Machine};
 use crate::compile::wrong_count_for;
 use crate::error::FuncError;
-use crate::fmt::quote;
+use crate::fmt::quote_bytes;
 use crate::parse::ast::{Literal, NodeId};
 use crate::set::MissingKey;
 use crate::value::{Heap, Kind, Str, Type, Value};
@@ -17,33 +17,39 @@ impl Machine<'_> {
     }
 
     /// Pushes what fields of a variable lead to.
-    pub(super) fn path(&mut self, slot: u32, names: &[Str]) -> Result<(), FuncError> {
-        self.ctx.meter.charge_steps(names.len() as u64)?;
+    pub(super) fn path<'n>(
+        &mut self,
+        slot: u32,
+        mut names: impl Iterator<Item = &'n [u8]> + Clone,
+    ) -> Result<(), FuncError> {
         let Some((of, iface)) = self.var(slot) else { return Ok(()) };
-        let (of, iface, rest) = through_maps(&self.ctx.heap, of, *iface, names);
-        self.remaining_fields(of.clone(), iface, rest, self.at)
+        let (of, iface, steps) = through_maps(&self.ctx.heap, of, *iface, &mut names);
+        let of = of.clone();
+        self.ctx.meter.charge_steps(steps)?;
+        self.remaining_fields(of, iface, names, self.at)
     }
 
     /// Pushes what fields of a value lead to.
-    pub(super) fn fields(
+    pub(super) fn fields<'n>(
         &mut self,
         (of, iface): Slot,
-        names: &[Str],
+        mut names: impl Iterator<Item = &'n [u8]> + Clone,
         owner: NodeId,
     ) -> Result<(), FuncError> {
-        self.ctx.meter.charge_steps(names.len() as u64)?;
-        let (of, iface, rest) = through_maps(&self.ctx.heap, &of, iface, names);
-        self.remaining_fields(of.clone(), iface, rest, owner)
+        let (of, iface, steps) = through_maps(&self.ctx.heap, &of, iface, &mut names);
+        self.ctx.meter.charge_steps(steps)?;
+        self.remaining_fields(of.clone(), iface, names, owner)
     }
 
-    fn remaining_fields(
+    fn remaining_fields<'n>(
         &mut self,
         mut of: Value,
         mut iface: bool,
-        names: &[Str],
+        names: impl Iterator<Item = &'n [u8]>,
         owner: NodeId,
     ) -> Result<(), FuncError> {
         for name in names {
+            self.ctx.meter.charge_steps(1)?;
             self.charge_name(name)?;
             (of, iface) = self.field(&of, iface, name, owner)?;
         }
@@ -56,7 +62,7 @@ impl Machine<'_> {
         &mut self,
         receiver: &Value,
         iface: bool,
-        name: &Str,
+        name: &[u8],
         owner: NodeId,
     ) -> Result<Slot, FuncError> {
         if receiver.is_nil() {
@@ -81,7 +87,9 @@ impl Machine<'_> {
                 None => self.missing(ty, name),
             },
             Value::Object(object) if object.is_nil() => Err(self.nil_object(receiver, iface, name)),
-            Value::Object(object) => match object.field(&mut self.ctx.heap, &name.to_str_lossy()) {
+            Value::Object(object) => match object
+                .field(&mut self.ctx.heap, &String::from_utf8_lossy(name))
+            {
                 Some(value) => {
                     let iface = value.is_nil();
                     Ok((value, iface))
@@ -93,34 +101,41 @@ impl Machine<'_> {
         }
     }
 
-    fn nil_object(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+    fn nil_object(&self, receiver: &Value, iface: bool, name: &[u8]) -> FuncError {
+        let name = String::from_utf8_lossy(name);
         let shown = self.shown_type(receiver, iface);
         FuncError::new(format!("nil pointer evaluating {shown}.{name}"))
     }
 
-    fn no_field(&self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
+    fn no_field(&self, receiver: &Value, iface: bool, name: &[u8]) -> FuncError {
+        let name = String::from_utf8_lossy(name);
         let shown = self.shown_type(receiver, iface);
         FuncError::new(format!("can't evaluate field {name} in type {shown}"))
     }
 
-    fn field_of_nil(&self, iface: bool, name: &Str) -> Result<Slot, FuncError> {
+    fn field_of_nil(&self, iface: bool, name: &[u8]) -> Result<Slot, FuncError> {
         if iface {
+            let name = String::from_utf8_lossy(name);
             return Err(FuncError::new(format!("nil pointer evaluating interface {{}}.{name}")));
         }
         if self.set.missing_key == MissingKey::Error {
-            return Err(FuncError::new(format!("nil data; no entry for key {}", quote(name))));
+            return Err(FuncError::new(format!(
+                "nil data; no entry for key {}",
+                quote_bytes(name, b'"', false)
+            )));
         }
         Ok((Value::Nil, false))
     }
 
     /// What a map gives for a key that it does not have.
-    fn missing(&self, ty: Type, name: &Str) -> Result<Slot, FuncError> {
+    fn missing(&self, ty: Type, name: &[u8]) -> Result<Slot, FuncError> {
         match self.set.missing_key {
             MissingKey::Invalid => Ok((Value::Nil, false)),
             MissingKey::Zero => Ok(zero(ty.elem().unwrap_or(Type::Any))),
-            MissingKey::Error => {
-                Err(FuncError::new(format!("map has no entry for key {}", quote(name))))
-            }
+            MissingKey::Error => Err(FuncError::new(format!(
+                "map has no entry for key {}",
+                quote_bytes(name, b'"', false)
+            ))),
         }
     }
 
@@ -134,7 +149,7 @@ impl Machine<'_> {
     ) -> Result<bool, FuncError> {
         let (receiver, iface) = self.pop();
         if receiver.is_nil() {
-            let nothing = self.field_of_nil(iface, name)?;
+            let nothing = self.field_of_nil(iface, name.as_bytes())?;
             if has_final {
                 self.pop();
             }
@@ -157,13 +172,15 @@ impl Machine<'_> {
     fn no_method(&mut self, receiver: &Value, iface: bool, name: &Str) -> FuncError {
         match receiver {
             Value::Map(_) => FuncError::new(format!("{name} is not a method but has arguments")),
-            Value::Object(object) if object.is_nil() => self.nil_object(receiver, iface, name),
+            Value::Object(object) if object.is_nil() => {
+                self.nil_object(receiver, iface, name.as_bytes())
+            }
             Value::Object(object)
                 if object.field(&mut self.ctx.heap, &name.to_str_lossy()).is_some() =>
             {
                 FuncError::new(format!("{name} has arguments but cannot be invoked as function"))
             }
-            _ => self.no_field(receiver, iface, name),
+            _ => self.no_field(receiver, iface, name.as_bytes()),
         }
     }
 
@@ -219,24 +236,27 @@ impl Machine<'_> {
     }
 }
 
-/// Follows names as long as they are keys of maps, which nearly all are; gives what is left of them.
+/// Follows names as long as they are keys of maps, which nearly all are; takes them, and counts them.
 /// Nothing is copied on the way.
 fn through_maps<'v, 'n>(
     heap: &'v Heap,
     mut of: &'v Value,
     mut iface: bool,
-    names: &'n [Str],
-) -> (&'v Value, bool, &'n [Str]) {
-    let mut rest = names;
-    while let ([name, behind @ ..], Value::Map(map)) = (rest, of) {
+    names: &mut (impl Iterator<Item = &'n [u8]> + Clone),
+) -> (&'v Value, bool, u64) {
+    let mut taken = 0;
+    let mut ahead = names.clone();
+    while let (Value::Map(map), Some(name)) = (of, ahead.next()) {
         let data = heap.peek(*map);
         if name.len() >= LONG_NAME || data.ty.method(name).is_some() {
             break;
         }
-        let Some(found) = heap.entries(data).get(name.as_bytes()) else { break };
-        (of, iface, rest) = (found, data.ty.holds_any(), behind);
+        let Some(found) = heap.entries(data).get(name) else { break };
+        (of, iface) = (found, data.ty.holds_any());
+        names.next();
+        taken += 1;
     }
-    (of, iface, rest)
+    (of, iface, taken)
 }
 
 /// The zero value of an element type.

@@ -164,7 +164,7 @@ impl<'a> Machine<'a> {
                 if instr.node != KEEP {
                     self.at = instr.node;
                 }
-                match self.step(&instr.op)? {
+                match self.step(&template, &instr.op)? {
                     Flow::Next => {}
                     Flow::Jump(to) => self.pc = to as usize,
                     Flow::Switch => break,

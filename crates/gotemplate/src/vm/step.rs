@@ -1,16 +1,16 @@
 //! One instruction.
 
 use super::{Flow, LONG_NAME, MAX_TEMPLATE_DEPTH, Machine};
-use crate::compile::{Op, Slot};
+use crate::compile::{Op, Slot, Template};
 use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
 use crate::value::{Str, Value};
 
 impl Machine<'_> {
     #[inline]
-    pub(super) fn step(&mut self, op: &Op) -> Result<Flow, FuncError> {
+    pub(super) fn step(&mut self, template: &Template, op: &Op) -> Result<Flow, FuncError> {
         match op {
-            Op::Text { start, end } => self.text(*start, *end)?,
+            Op::Text { start, end } => self.text(template, *start, *end)?,
             Op::Load(slot) => {
                 let (value, iface) = self.var(*slot).cloned().unwrap_or_default();
                 self.push(value, iface);
@@ -21,10 +21,10 @@ impl Machine<'_> {
             }
             Op::Const(value) => self.push(value.clone(), false),
             Op::NilInterface => self.push(Value::Nil, true),
-            Op::Path { slot, names } => self.path(*slot, names)?,
+            Op::Path { slot, names } => self.path(*slot, template.path(names))?,
             Op::Fields { names, owner } => {
                 let of = self.pop();
-                self.fields(of, names, *owner)?;
+                self.fields(of, template.path(names), *owner)?;
             }
             Op::Method { name, args, has_final, skip } => {
                 if !self.prepare_method(name, *args as usize, *has_final)? {
@@ -112,10 +112,9 @@ impl Machine<'_> {
         }
     }
 
-    fn text(&mut self, start: usize, end: usize) -> Result<(), FuncError> {
+    fn text(&mut self, template: &Template, start: usize, end: usize) -> Result<(), FuncError> {
         self.ctx.meter.charge_output(end - start)?;
-        let Some(frame) = self.frames.last() else { return Ok(()) };
-        let text = frame.template.source.text.as_bytes().get(start..end).unwrap_or_default();
+        let text = template.source.text.as_bytes().get(start..end).unwrap_or_default();
         self.out.extend_from_slice(text);
         Ok(())
     }
@@ -143,12 +142,12 @@ impl Machine<'_> {
     }
 
     /// Names in the source are as long as their author likes.
-    pub(super) fn charge_name(&mut self, name: &Str) -> Result<(), FuncError> {
+    pub(super) fn charge_name(&mut self, name: &[u8]) -> Result<(), FuncError> {
         if name.len() < LONG_NAME { Ok(()) } else { self.ctx.meter.charge_scan(name.len()) }
     }
 
     fn check_template(&mut self, name: &Str) -> Result<(), FuncError> {
-        self.charge_name(name)?;
+        self.charge_name(name.as_bytes())?;
         if self.lookup(name).is_none() {
             return Err(FuncError::new(format!("template {} not defined", quote(name))));
         }
