@@ -31,13 +31,17 @@ pub(super) fn complete(heap: &mut Heap, all: &[ChartData], release: &Value, capa
     }
 }
 
-/// A chart of which no file has been run has none.
+/// The same in all renderings.
 static TEMPLATE: LazyLock<Str> = LazyLock::new(|| "Template".into());
+static BASE_PATH: LazyLock<Str> = LazyLock::new(|| "BasePath".into());
+static NAME: LazyLock<Str> = LazyLock::new(|| "Name".into());
 
-/// Puts a file's own `.Template` into its chart's data: a new one, as templates may keep another's.
-pub(super) fn enter_file(heap: &mut Heap, chart: ChartData, name: &str) {
-    let template = heap.copy_map(chart.template);
-    heap.replace(template, "Name", name);
+/// Puts a file's own `.Template` into its chart's data: a new one, as templates may keep another's. A
+/// chart of which no file has been run has none.
+pub(super) fn enter_file(heap: &mut Heap, chart: &ChartData, name: &str, profile: Profile) {
+    let template = heap.new_map_of(values_type::type_of(profile));
+    heap.set(template, BASE_PATH.clone(), chart.base_path.clone());
+    heap.set(template, NAME.clone(), name);
     heap.set(chart.data, TEMPLATE.clone(), template);
 }
 
@@ -62,10 +66,7 @@ impl Builder<'_> {
     fn add(&mut self, node: &Node<'_>, parent: Option<&str>, values: Map) -> Map {
         let path = node.path(parent);
         let data = self.heap.new_map_of(values_type::type_of(self.profile));
-        let template = self.heap.new_map_of(values_type::type_of(self.profile));
-        self.heap.set(template, "Name", "");
-        self.heap.set(template, "BasePath", format!("{path}/templates"));
-        self.built.push(ChartData { data, template });
+        self.built.push(ChartData { data, base_path: format!("{path}/templates").into() });
         let chart = objects::chart(self.heap, node, parent.is_none(), self.profile);
         let files = self.cache.files_of(node.chart).value(self.heap, self.profile);
         let subcharts = self.heap.new_map();

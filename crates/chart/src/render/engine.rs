@@ -162,7 +162,7 @@ fn collect<'c>(
     let release = objects::release(&mut ctx.heap, input.release);
     let capabilities = objects::capabilities(&mut ctx.heap, input.capabilities, input.profile);
     data::complete(&mut ctx.heap, &prepared.data, &release, &capabilities);
-    let data = &mut prepared.data.iter().copied();
+    let data = &mut prepared.data.iter().cloned();
     add_chart(&prepared.root, None, data, &mut collected)?;
     // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
     // last one counts, which the stable order puts first.
@@ -224,7 +224,7 @@ fn run(
     profile: Profile,
 ) -> Result<String, RenderError> {
     let Some(scope) = collected.scopes.get(source.data) else { return Ok(String::new()) };
-    data::enter_file(&mut ctx.heap, *scope, source.output_name());
+    data::enter_file(&mut ctx.heap, scope, source.output_name(), profile);
     State::enter_chart(ctx, Arc::<[u8]>::from(source.chart.clone()).into());
     catamaran_sprig::enter_template(ctx, &source.name);
     let output = set.execute(ctx, source, &Value::Map(scope.data));
@@ -321,8 +321,8 @@ pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<()
     let root =
         Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
     // Nothing is run.
-    let (data, template) = (ctx.heap.new_map(), ctx.heap.new_map());
-    let data = &mut std::iter::repeat(ChartData { data, template });
+    let nothing = ChartData { data: ctx.heap.new_map(), base_path: "".into() };
+    let data = &mut std::iter::repeat(nothing);
     add_chart(&root, None, data, &mut collected)?;
     collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     cache.set(&collected.sources, profile, Ahead::default()).map(|_| ())

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use catamaran_gotemplate::{
     Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
+use memchr::memmem::Finder;
 
 use super::templates::Templates;
 use super::{LookupKey, Lookups};
@@ -247,7 +248,7 @@ fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result
     match output {
         Ok(output) => {
             let bytes = output.as_bytes();
-            if memchr::memmem::find(bytes, b"<no value>").is_none() {
+            if NO_VALUE.find(bytes).is_none() {
                 return Ok(Value::String(output));
             }
             ctx.meter.charge_bytes(bytes.len())?;
@@ -268,15 +269,16 @@ fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result
     }
 }
 
+static NO_VALUE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"<no value>"));
+
 /// Go prints `<no value>` for what is missing; Helm cuts it out of every text,
 /// even where somebody wrote it on purpose.
 pub(super) fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
-    const MARK: &[u8] = b"<no value>";
-    let Some(first) = memchr::memmem::find(&text, MARK) else { return text };
+    let Some(first) = NO_VALUE.find(&text) else { return text };
     let (mut from, mut to) = (first, first);
     while let Some(byte) = text.get(from).copied() {
-        if text.get(from..).is_some_and(|rest| rest.starts_with(MARK)) {
-            from += MARK.len();
+        if text.get(from..).is_some_and(|rest| rest.starts_with(NO_VALUE.needle())) {
+            from += NO_VALUE.needle().len();
             continue;
         }
         if let Some(place) = text.get_mut(to) {

@@ -12,7 +12,7 @@ pub(crate) mod tables;
 mod tree;
 mod user;
 
-use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
+use catamaran_gotemplate::{Heap, Map as Table, Str, Value as GoValue};
 use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
@@ -71,11 +71,11 @@ pub(crate) struct Prepared<'c> {
     pub(crate) data: Vec<ChartData>,
 }
 
-/// What the templates of a chart see as `.`, and what the `.Template` of each of its files is made of.
-#[derive(Clone, Copy, Debug)]
+/// What the templates of a chart see as `.`, and the `.Template.BasePath` of all its files.
+#[derive(Clone, Debug)]
 pub(crate) struct ChartData {
     pub(crate) data: Table,
-    pub(crate) template: Table,
+    pub(crate) base_path: Str,
 }
 
 /// Processes dependencies and merges values, as Helm's install does; they may take `room` bytes.

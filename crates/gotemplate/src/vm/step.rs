@@ -7,7 +7,8 @@ use crate::fmt::{print_all, quote};
 use crate::value::{Str, Value};
 
 impl Machine<'_> {
-    #[inline]
+    #[allow(clippy::inline_always, reason = "in the loop of the machine, its one caller")]
+    #[inline(always)]
     pub(super) fn step(&mut self, template: &Template, op: &Op) -> Result<Flow, FuncError> {
         match op {
             Op::Text { start, end } => self.text(template, *start, *end)?,

@@ -215,7 +215,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
         // `- - key: value`: collections that begin on one line.
         while self.levels.last().is_some_and(|level| level.form == Form::Sequence) {
             let rest = content.strip_prefix('-')?;
-            let inner = rest.trim_start_matches(' ');
+            let inner = unindented(rest);
             if inner.is_empty() || inner.starts_with('#') && inner.len() < rest.len() {
                 self.open = true;
                 return Some(());
@@ -240,7 +240,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
         if told && let Some(last) = self.path.last_mut() {
             *last = name;
         }
-        let value = rest.trim_start_matches(' ');
+        let value = unindented(rest);
         let found = if value.is_empty() || value.starts_with('#') {
             self.open = true;
             Outlined::Open
@@ -308,7 +308,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     }
 }
 
-/// What a line holds behind its indentation.
+/// What a text holds behind the spaces at its start.
 fn unindented(line: &str) -> &str {
     let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
     line.get(spaces..).unwrap_or_default()
@@ -399,7 +399,7 @@ fn quoted(text: &str) -> Option<(&str, &str, bool)> {
 
 /// Nothing but a comment may follow.
 fn ends(rest: &str) -> Option<()> {
-    let after = rest.trim_start_matches(' ');
+    let after = unindented(rest);
     (after.is_empty() || after.starts_with('#') && after.len() < rest.len()).then_some(())
 }
 
@@ -422,7 +422,8 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
             break;
         }
     }
-    let text = text.get(..end)?.trim_end_matches(' ');
+    let spaces = bytes.get(..end)?.iter().rev().take_while(|byte| **byte == b' ').count();
+    let text = text.get(..end - spaces)?;
     // Ports, counts and users are the most of what is no text.
     if matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
     {
@@ -439,20 +440,20 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
 fn flow(text: &str) -> Option<&str> {
     let is_list = text.starts_with('[');
     let close = if is_list { ']' } else { '}' };
-    let mut rest = text.get(1..)?.trim_start_matches(' ');
+    let mut rest = unindented(text.get(1..)?);
     if let Some(after) = rest.strip_prefix(close) {
         return Some(after);
     }
     loop {
         rest = word(rest)?;
         if !is_list {
-            rest = word(rest.strip_prefix(": ")?.trim_start_matches(' '))?;
+            rest = word(unindented(rest.strip_prefix(": ")?))?;
         }
-        rest = rest.trim_start_matches(' ');
+        rest = unindented(rest);
         if let Some(after) = rest.strip_prefix(close) {
             return Some(after);
         }
-        rest = rest.strip_prefix(',')?.trim_start_matches(' ');
+        rest = unindented(rest.strip_prefix(',')?);
     }
 }
 
