@@ -19,6 +19,7 @@ fuzz_target!(|text: &str| {
                 told.pop_if(|last| *last == Outlined::Open);
             }
             told.push(value);
+            true
         })
     });
     if plain.is_none() {

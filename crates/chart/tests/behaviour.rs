@@ -349,6 +349,39 @@ fn archives_that_reach_out_or_burst_are_refused() {
     assert!(load("text").ends_with("a gzipped archive; got 'application/octet-stream'"));
 }
 
+// ---- renderings again
+
+#[test]
+fn what_templates_change_is_forgotten_with_their_rendering() {
+    let changing = r#"
+{{- $seen := .Values.seen | default list }}
+{{- range $key, $map := dict "dot" . "values" .Values "nested" .Values.a.b "release" .Release "sub" .Subcharts.lib }}
+{{ $key }}: {{ hasKey $map "changed" }} {{ hasKey $map "Template" }} {{ len $map }}
+{{- $_ := set $map "changed" $.Template.Name }}
+{{- end }}
+{{- $_ := set .Values "seen" (append $seen .Template) }}
+{{- $_ := unset .Values.a "c" }}
+{{- $_ := set .Values.a.b "c" (add 1 .Values.a.b.c) }}
+counted: {{ .Values.a.b.c }} {{ .Values.a.c }}
+names: {{ range .Values.seen }}{{ .Name }} {{ end }}
+"#;
+    let folder = Folder::chart("changing", changing);
+    folder.write("templates/b.yaml", changing).write("values.yaml", "a: {b: {c: 1}, c: 2}\n");
+    folder.write("charts/lib/Chart.yaml", "apiVersion: v2\nname: lib\nversion: 1.0.0\ntype: library\n");
+    let chart = folder.compile();
+    let texts = |rendered: Rendered| rendered.manifests.into_iter().map(|m| m.content);
+    let first: Vec<_> = texts(render(&chart, &json!({})).unwrap()).collect();
+    let all = first.concat();
+    for expected in ["dot: false true", "dot: true true", "sub: false false", "counted: 3"] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+    // From the third time on, values are as the second has kept them.
+    for _ in 0..4 {
+        let again: Vec<_> = texts(render(&chart, &json!({})).unwrap()).collect();
+        assert_eq!(again, first);
+    }
+}
+
 // ---- folders
 
 #[test]

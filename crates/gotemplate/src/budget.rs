@@ -115,7 +115,6 @@ pub struct Meter {
     next_look: u64,
     /// Bytes of strings, lists and maps at which it is worth looking for those nobody holds.
     next_sweep: usize,
-    peak: usize,
 }
 
 /// Steps between two looks at the clock: rare enough to cost nothing.
@@ -136,7 +135,6 @@ impl Meter {
             started,
             next_look,
             next_sweep,
-            peak: 0,
         }
     }
 
@@ -246,9 +244,8 @@ impl Meter {
 
     /// Whether so much is held, `heap` bytes of lists and maps among it, that it is worth looking
     /// for what nobody refers to any more.
-    pub(crate) fn wants_sweep(&mut self, heap: usize) -> bool {
+    pub(crate) fn wants_sweep(&self, heap: usize) -> bool {
         let held = self.held().saturating_add(heap);
-        self.peak = self.peak.max(held);
         held > self.next_sweep
     }
 

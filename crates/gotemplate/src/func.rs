@@ -11,6 +11,7 @@ use crate::error::Error;
 pub use crate::error::FuncError;
 use crate::parse::{Parsed, parse};
 use crate::value::{Heap, Str, Type, Value};
+use crate::vm::Stacks;
 
 /// The body of a plain function. The arguments are checked against the declared types: a
 /// [`Type::String`] parameter always holds a [`Value::String`], and so on.
@@ -237,6 +238,7 @@ pub struct Ctx {
     seed: RandomSeed,
     extensions: Extensions,
     texts: Texts,
+    pub(crate) stacks: Stacks,
 }
 
 /// Texts parsed while rendering, by content; good for one set of functions.
@@ -266,6 +268,7 @@ impl Ctx {
             seed: seed.into(),
             extensions: Extensions::default(),
             texts: Texts::default(),
+            stacks: Stacks::default(),
         }
     }
 

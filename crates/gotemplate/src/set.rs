@@ -131,7 +131,8 @@ impl TemplateSet {
 
     /// Runs a template; `data` is its dot and `$`. The output may be no UTF-8 if values are not.
     pub fn execute(&self, ctx: &mut Ctx, name: &str, data: &Value) -> Result<Str, Error> {
-        let template = self.get(&name.into()).ok_or_else(|| no_template(&name.into()))?;
+        let template = self.templates.get(name.as_bytes());
+        let template = template.ok_or_else(|| no_template(&name.into()))?;
         let output = Machine::new(ctx, self).execute(Arc::clone(template), data.clone())?;
         Ok(output.into())
     }
@@ -140,7 +141,8 @@ impl TemplateSet {
     /// [`crate::Heap::seal`] but through those made before: what nobody refers to any more is
     /// emptied whenever it has become much.
     pub fn execute_alone(&self, ctx: &mut Ctx, name: &str, data: &Value) -> Result<Vec<u8>, Error> {
-        let template = self.get(&name.into()).ok_or_else(|| no_template(&name.into()))?;
+        let template = self.templates.get(name.as_bytes());
+        let template = template.ok_or_else(|| no_template(&name.into()))?;
         Machine::new(ctx, self).alone().execute(Arc::clone(template), data.clone())
     }
 }

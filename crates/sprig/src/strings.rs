@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use crate::args::{
     Outcome, announce, any, bytes, charge_texts, chars, flag, from, int, list, slice_bounds,
-    string, strings, text, try_items,
+    string, strings, text, try_items, unchanged,
 };
 use crate::casts::to_text;
 
@@ -45,9 +45,10 @@ items! {
     "trunc"(Int, String) => |ctx, args| {
         let whole = bytes(args, 1);
         let count = usize::try_from(int(args, 0).unsigned_abs()).unwrap_or(usize::MAX);
-        let cut = if count >= whole.len() { Some(whole) }
-            else if int(args, 0) < 0 { whole.get(whole.len() - count..) }
-            else { whole.get(..count) };
+        if count >= whole.len() {
+            return unchanged(ctx, args, 1);
+        }
+        let cut = if int(args, 0) < 0 { whole.get(whole.len() - count..) } else { whole.get(..count) };
         string(ctx, cut.unwrap_or(whole))
     };
     /// The bytes from a start to an end. A negative start means from the beginning, a negative end
@@ -77,7 +78,7 @@ items! {
     "hasSuffix"(String, String) => |_, args| Ok(bytes(args, 1).ends_with(bytes(args, 0)).into());
     /// Replaces every occurrence of the first string by the second, in the third.
     sprig "OLD NEW TEXT -> string", r#"{{ replace "." "-" "a.b.c" }}"# => "a-b-c";
-    "replace"(String, String, String) => |ctx, args| replace(ctx, bytes(args, 0), bytes(args, 1), bytes(args, 2));
+    "replace"(String, String, String) => replace;
     /// Puts spaces in front of every line, empty ones too.
     sprig "SPACES TEXT -> string", r#"{{ indent 2 "a: 1\nb: 2" }}"# => "  a: 1\n  b: 2";
     "indent"(Int, String) => |ctx, args| indent(ctx, int(args, 0), bytes(args, 1), b"");
@@ -232,13 +233,17 @@ fn substr(ctx: &mut Ctx, start: i64, end: i64, whole: &[u8]) -> Outcome {
     }
 }
 
-fn replace(ctx: &mut Ctx, old: &[u8], new: &[u8], whole: &[u8]) -> Outcome {
+fn replace(ctx: &mut Ctx, args: &[Value]) -> Outcome {
+    let (old, new, whole) = (bytes(args, 0), bytes(args, 1), bytes(args, 2));
     let times = count_parts(old, whole);
     let length = new.len().saturating_mul(times).saturating_add(whole.len());
     // Around every character there is a place; they are all kept.
     let places = if old.is_empty() { times.saturating_mul(size_of::<usize>()) } else { 0 };
     announce(ctx, length.saturating_add(places))?;
     ctx.meter.charge_scan(whole.len())?;
+    if times == 1 && !old.is_empty() {
+        return unchanged(ctx, args, 2);
+    }
     let mut out = Vec::with_capacity(whole.len());
     let mut last = 0;
     for at in positions(old, whole) {
@@ -255,7 +260,11 @@ fn count_parts(separator: &[u8], whole: &[u8]) -> usize {
     if separator.is_empty() {
         return whole.len() + 1;
     }
-    memmem::find_iter(whole, separator).count() + 1
+    // Preparing a search takes longer than searching a short text.
+    match separator {
+        [byte] => memchr::memchr_iter(*byte, whole).count() + 1,
+        _ => memmem::find_iter(whole, separator).count() + 1,
+    }
 }
 
 /// Quoting looks at every character; escapes make of one byte up to four.
@@ -302,12 +311,11 @@ fn indent(ctx: &mut Ctx, spaces: i64, whole: &[u8], before: &[u8]) -> Outcome {
     ctx.meter.charge_bytes(length)?;
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(before);
-    for (index, line) in whole.split(|byte| *byte == b'\n').enumerate() {
-        if index > 0 {
-            out.push(b'\n');
-        }
+    let mut line = 0;
+    for next in memchr::memchr_iter(b'\n', whole).map(|end| end + 1).chain([whole.len()]) {
         out.resize(out.len() + width, b' ');
-        out.extend_from_slice(line);
+        out.extend_from_slice(whole.get(line..next).unwrap_or_default());
+        line = next;
     }
     Ok(Value::string(out))
 }

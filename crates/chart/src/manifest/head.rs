@@ -64,6 +64,7 @@ impl Head {
         let mut seen = [false; 5];
         outline(document, |path, value| {
             unusual |= head.take(path, value, &mut seen).is_none();
+            matches!(path, ["metadata"] | ["metadata", "annotations"])
         })?;
         (!unusual).then_some(head)
     }

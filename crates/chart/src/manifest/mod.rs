@@ -202,7 +202,7 @@ impl Rendered {
 }
 
 pub(crate) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// Whether the path of a template inside its chart is meant by what follows `--show-only`: a

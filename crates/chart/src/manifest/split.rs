@@ -4,6 +4,10 @@
 //! both are scanners here. Neither knows YAML: a `---` in a block scalar at the
 //! start of a line splits, as it does in Helm.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::Profile;
 
 /// The documents of a rendered file, white space trimmed as that Helm trims it.
@@ -60,7 +64,8 @@ fn split_318(text: &str) -> Vec<&str> {
 }
 
 fn find_marker(text: &str) -> Option<usize> {
-    memchr::memmem::find(text.as_bytes(), b"\n---")
+    static MARKER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n---"));
+    MARKER.find(text.as_bytes())
 }
 
 fn after_white(text: &str, from: usize) -> usize {

@@ -3,29 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catamaran_gotemplate::{Ctx, Heap, Type, Value};
+use catamaran_gotemplate::{Ctx, Heap, Value};
 
 use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
 use super::templates::{Ahead, Source, Templates};
-use super::{RenderInput, Trace, errors, hbs, objects, values_type};
+use super::{RenderInput, Trace, data, errors, hbs, objects};
 use crate::notice::Notice;
-use crate::values::{self, Node, Prepared, Wanted};
+use crate::values::{self, ChartData, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
 const NOTES: &str = "NOTES.txt";
 
-/// Data of one chart.
-struct Scope {
-    data: catamaran_gotemplate::Map,
-    /// `parent/charts/sub/templates`
-    base_path: String,
-}
-
 #[derive(Default)]
 struct Collected<'c> {
     sources: Vec<Source<'c>>,
-    scopes: Vec<Scope>,
+    scopes: Vec<ChartData>,
 }
 
 /// Helm's install up to the point where a cluster would be asked; `None` if a template has looked at
@@ -43,7 +36,10 @@ pub(super) fn render(
     let mut ctx = Ctx::new(input.budget, input.clock, input.seed);
     let (given, profile, room) = (input.values, input.profile, input.budget.memory);
     let wanted = Wanted { given, profile, room };
-    let prepare = || cache.values.prepare(chart, &cache.defaults, &cache.schemas, &wanted);
+    let build =
+        |heap: &mut Heap, prepared: &Prepared<'_>| data::build(heap, prepared, cache, profile);
+    let (defaults, schemas) = (&cache.defaults, &cache.schemas);
+    let prepare = || cache.values.prepare(chart, defaults, schemas, &wanted, build);
     let (ahead, prepared) = if cache.is_fresh() {
         Ahead::beside(chart, profile, prepare)
     } else {
@@ -110,6 +106,7 @@ pub(crate) fn render_for_lint(
         return Ok(None);
     }
     values::validate(&ctx.heap, &cache.schemas, &prepared, input.profile)?;
+    prepared.data = data::build(&mut ctx.heap, &prepared, &cache, input.profile);
     let (ahead, state) = (Ahead::default(), State::for_lint(input.profile));
     let files = run_all(&mut ctx, &prepared, &cache, ahead, input, state);
     if let Some(state) = ctx.extension_mut::<State>() {
@@ -127,7 +124,7 @@ fn run_all(
     input: &RenderInput<'_>,
     state: State,
 ) -> Result<BTreeMap<String, String>, RenderError> {
-    let collected = collect(ctx, prepared, cache, input)?;
+    let collected = collect(ctx, prepared, input)?;
     // What templates make from now on goes as soon as they have forgotten it.
     ctx.heap.seal();
     ctx.check_memory().map_err(|error| errors::values(&prepared.root.name, &error))?;
@@ -159,18 +156,14 @@ fn check_kube_version(chart: &Chart, input: &RenderInput<'_>) -> Result<(), Rend
 fn collect<'c>(
     ctx: &mut Ctx,
     prepared: &Prepared<'c>,
-    cache: &Cache,
     input: &RenderInput<'_>,
 ) -> Result<Collected<'c>, RenderError> {
     let mut collected = Collected::default();
-    let shared = Shared {
-        release: objects::release(&mut ctx.heap, input.release),
-        capabilities: objects::capabilities(&mut ctx.heap, input.capabilities, input.profile),
-        cache,
-        profile: input.profile,
-    };
-    let root = typed_values(ctx, prepared.values, input.profile);
-    add_chart(ctx, &shared, &prepared.root, None, &root, &mut collected)?;
+    let release = objects::release(&mut ctx.heap, input.release);
+    let capabilities = objects::capabilities(&mut ctx.heap, input.capabilities, input.profile);
+    data::complete(&mut ctx.heap, &prepared.data, &release, &capabilities);
+    let data = &mut prepared.data.iter().cloned();
+    add_chart(&prepared.root, None, data, &mut collected)?;
     // A template may be there twice (in an archive, or of a chart by its name and by an alias): the
     // last one counts, which the stable order puts first.
     collected.sources.reverse();
@@ -179,70 +172,32 @@ fn collect<'c>(
     Ok(collected)
 }
 
-/// What all charts of a rendering share.
-struct Shared<'a> {
-    release: Value,
-    capabilities: Value,
-    cache: &'a Cache,
-    profile: Profile,
-}
-
-/// The root's values under Helm's own type; nested tables are not copied.
-fn typed_values(ctx: &mut Ctx, values: catamaran_gotemplate::Map, profile: Profile) -> Value {
-    let typed = ctx.heap.new_map_of(values_type::type_of(profile));
-    for (key, value) in values::tables::entries(&ctx.heap, values) {
-        ctx.heap.set(typed, key, value);
-    }
-    Value::Map(typed)
-}
-
-/// Builds a chart's data and those of the charts in it; returns it.
+/// Adds the sources of a chart after those of the charts in it.
 fn add_chart<'c>(
-    ctx: &mut Ctx,
-    shared: &Shared<'_>,
     node: &Node<'c>,
     parent: Option<&str>,
-    values: &Value,
+    data: &mut impl Iterator<Item = ChartData>,
     collected: &mut Collected<'c>,
-) -> Result<Value, RenderError> {
-    let path = path_of(node, parent);
-    let heap = &mut ctx.heap;
-    let subcharts = heap.new_map();
-    let data = heap.new_map_of(values_type::type_of(shared.profile));
-    let files = shared.cache.files_of(node.chart);
-    let chart = objects::chart(heap, node, parent.is_none(), shared.profile);
-    let files = files.value(heap, shared.profile);
-    for (key, value) in [
-        ("Chart", chart),
-        ("Files", files),
-        ("Release", shared.release.clone()),
-        ("Capabilities", shared.capabilities.clone()),
-        ("Values", values.clone()),
-        ("Subcharts", Value::Map(subcharts)),
-    ] {
-        heap.set(data, key, value);
-    }
+) -> Result<(), RenderError> {
+    let path = node.path(parent);
+    // Built in the same order, for all of them.
+    let Some(own) = data.next() else { return Ok(()) };
     for child in &node.children {
-        // A subchart's values are the very table under its name in the parent's.
-        let own = values.as_map().and_then(|map| ctx.heap.get(map, child.name.as_str()));
-        let own = own.and_then(Value::as_map).unwrap_or_else(|| ctx.heap.new_map());
-        let inner = add_chart(ctx, shared, child, Some(&path), &Value::Map(own), collected)?;
-        ctx.heap.set(subcharts, child.name.as_str(), inner);
+        add_chart(child, Some(&path), data, collected)?;
     }
-    add_sources(node, &path, data, collected)?;
-    Ok(Value::Map(data))
+    add_sources(node, &path, own, collected)
 }
 
 fn add_sources<'c>(
     node: &Node<'c>,
     path: &str,
-    data: catamaran_gotemplate::Map,
+    data: ChartData,
     collected: &mut Collected<'c>,
 ) -> Result<(), RenderError> {
     let scope = collected.scopes.len();
     let mode = hbs::Mode::of(&node.chart.metadata)?;
     let chart: Arc<str> = path.into();
-    collected.scopes.push(Scope { data, base_path: format!("{path}/templates") });
+    collected.scopes.push(data);
     let library = node.chart.is_library();
     let lends = |name: &str| !library || crate::manifest::base_name(name).starts_with('_');
     let depth = |name: &str| name.bytes().filter(|byte| *byte == b'/').count();
@@ -250,7 +205,7 @@ fn add_sources<'c>(
     collected.sources.extend(node.chart.templates.iter().filter(|f| lends(&f.name)).map(|file| {
         Source {
             depth: above + depth(&file.name),
-            name: format!("{path}/{}", file.name),
+            name: [path, "/", &file.name].concat(),
             text: &file.data,
             data: scope,
             chart: chart.clone(),
@@ -269,11 +224,8 @@ fn run(
     profile: Profile,
 ) -> Result<String, RenderError> {
     let Some(scope) = collected.scopes.get(source.data) else { return Ok(String::new()) };
-    let template = ctx.heap.new_map_of(values_type::type_of(profile));
-    ctx.heap.set(template, "Name", source.output_name());
-    ctx.heap.set(template, "BasePath", scope.base_path.as_str());
-    ctx.heap.set(scope.data, "Template", template);
-    State::enter_chart(ctx, source.chart.as_ref().into());
+    data::enter_file(&mut ctx.heap, scope, source.output_name(), profile);
+    State::enter_chart(ctx, Arc::<[u8]>::from(source.chart.clone()).into());
     catamaran_sprig::enter_template(ctx, &source.name);
     let output = set.execute(ctx, source, &Value::Map(scope.data));
     let output = output.map_err(|error| {
@@ -294,7 +246,7 @@ fn trace(
     ctx: &Ctx,
     error: &catamaran_gotemplate::Error,
     source: &Source<'_>,
-    scope: &Scope,
+    scope: &ChartData,
     collected: &Collected<'_>,
 ) -> Trace {
     let text_of = |file: &str| {
@@ -357,18 +309,9 @@ fn finish(
 
 /// The CRDs of the charts that take part, parents first.
 fn add_crds(node: &Node<'_>, parent: Option<&str>, found: &mut Vec<Crd>) {
-    let path = path_of(node, parent);
+    let path = node.path(parent);
     node.chart.own_crds(&path, found);
     node.children.iter().for_each(|child| add_crds(child, Some(&path), found));
-}
-
-/// `parent/charts/sub`
-fn path_of(node: &Node<'_>, parent: Option<&str>) -> String {
-    let Some(parent) = parent else { return node.name.clone() };
-    match (&node.parent_before_alias, parent.rsplit_once('/')) {
-        (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", node.name),
-        _ => format!("{parent}/charts/{}", node.name),
-    }
 }
 
 /// Parses the templates of all charts, as if every one took part.
@@ -377,20 +320,10 @@ pub(super) fn check(chart: &Chart, cache: &Cache, profile: Profile) -> Result<()
     let mut collected = Collected::default();
     let root =
         Node::new(&mut ctx.heap, chart, &cache.defaults, false).map_err(RenderError::Values)?;
-    every_source(&root, None, ctx.heap.new_map_of(Type::MAP), &mut collected)?;
+    // Nothing is run.
+    let nothing = ChartData { data: ctx.heap.new_map(), base_path: "".into() };
+    let data = &mut std::iter::repeat(nothing);
+    add_chart(&root, None, data, &mut collected)?;
     collected.sources.sort_by(|a, b| (b.depth, &b.name).cmp(&(a.depth, &a.name)));
     cache.set(&collected.sources, profile, Ahead::default()).map(|_| ())
-}
-
-fn every_source<'c>(
-    node: &Node<'c>,
-    parent: Option<&str>,
-    data: catamaran_gotemplate::Map,
-    collected: &mut Collected<'c>,
-) -> Result<(), RenderError> {
-    let path = path_of(node, parent);
-    for child in &node.children {
-        every_source(child, Some(&path), data, collected)?;
-    }
-    add_sources(node, &path, data, collected)
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use catamaran_gotemplate::{
     Call, Ctx, Error, ErrorKind, Func, FuncError, Functions, Item, Origin, Str, Type, Value, fmt,
 };
+use memchr::memmem::Finder;
 
 use super::templates::Templates;
 use super::{LookupKey, Lookups};
@@ -14,7 +15,7 @@ use crate::Profile;
 use crate::notice::Notice;
 
 /// How often one name may be included inside itself, as in Helm.
-const MAX_INCLUDES: u32 = 1000;
+const MAX_INCLUDES: usize = 1000;
 
 /// Marks around the text of `fail` and `required`, by which Helm finds it again.
 pub(super) const MARK_START: &str = "HELM_ERR_START";
@@ -26,7 +27,7 @@ pub(super) const LOOKUP: &str = "lookup";
 /// What these functions keep for one rendering.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    includes: HashMap<Str, u32, foldhash::fast::RandomState>,
+    includes: Includes,
     pub(super) lookups: Lookups,
     pub(super) needs: Vec<LookupKey>,
     templates: Option<Arc<Templates>>,
@@ -38,6 +39,43 @@ pub(super) struct State {
     lint: Option<Profile>,
     /// What they had to say.
     pub(super) notes: Vec<String>,
+}
+
+/// The includes that are running.
+#[derive(Debug, Default)]
+struct Includes {
+    /// Their names, the innermost last, as long as none can be there too often.
+    running: Vec<Str>,
+    /// How often each name is there, once one could be.
+    counts: HashMap<Str, usize, foldhash::fast::RandomState>,
+}
+
+impl Includes {
+    /// Begins one more; `false` if its name is there too often.
+    fn begin(&mut self, name: &Str) -> bool {
+        if self.counts.is_empty() {
+            if self.running.len() <= MAX_INCLUDES {
+                self.running.push(name.clone());
+                return true;
+            }
+            for name in self.running.drain(..) {
+                *self.counts.entry(name).or_default() += 1;
+            }
+        }
+        let count = self.counts.entry(name.clone()).or_default();
+        let may = *count <= MAX_INCLUDES;
+        *count += usize::from(may);
+        may
+    }
+
+    /// Ends the innermost, which bears this name.
+    fn end(&mut self, name: &[u8]) {
+        if let Some(count) = self.counts.get_mut(name) {
+            *count = count.saturating_sub(1);
+        } else {
+            self.running.pop();
+        }
+    }
 }
 
 /// How much of the native stack Handlebars may take, in KiB as measured without optimisation:
@@ -179,15 +217,14 @@ fn text(args: &[Value], at: usize) -> Str {
 fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
     let name = text(args, 0);
     ctx.meter.charge_scan(name.len())?;
-    let nested = state(ctx)?.includes.entry(name.clone()).or_default();
-    if *nested > MAX_INCLUDES {
+    let state = state(ctx)?;
+    if !state.includes.begin(&name) {
         return Err(FuncError::new(format!(
             "rendering template has a nested reference name: {name}: unable to execute template"
         )));
     }
-    *nested += 1;
     let data = args.get(1).cloned().unwrap_or_default();
-    if let Some(templates) = state(ctx)?.templates.clone()
+    if let Some(templates) = state.templates.clone()
         && let Some(output) = templates.include_handlebars(ctx, &name, &data)
     {
         return included(ctx, args, output).map(Call::Done);
@@ -196,9 +233,8 @@ fn include(ctx: &mut Ctx, args: &[Value]) -> Result<Call, FuncError> {
 }
 
 fn included(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result<Value, FuncError> {
-    if let Some(nested) = state(ctx)?.includes.get_mut(&text(args, 0)) {
-        *nested = nested.saturating_sub(1);
-    }
+    let name = args.first().and_then(Value::as_str).map(Str::as_bytes);
+    state(ctx)?.includes.end(name.unwrap_or_default());
     Ok(Value::String(output?))
 }
 
@@ -212,7 +248,7 @@ fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result
     match output {
         Ok(output) => {
             let bytes = output.as_bytes();
-            if memchr::memmem::find(bytes, b"<no value>").is_none() {
+            if NO_VALUE.find(bytes).is_none() {
                 return Ok(Value::String(output));
             }
             ctx.meter.charge_bytes(bytes.len())?;
@@ -233,15 +269,16 @@ fn tpl_done(ctx: &mut Ctx, args: &[Value], output: Result<Str, Error>) -> Result
     }
 }
 
+static NO_VALUE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"<no value>"));
+
 /// Go prints `<no value>` for what is missing; Helm cuts it out of every text,
 /// even where somebody wrote it on purpose.
 pub(super) fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
-    const MARK: &[u8] = b"<no value>";
-    let Some(first) = memchr::memmem::find(&text, MARK) else { return text };
+    let Some(first) = NO_VALUE.find(&text) else { return text };
     let (mut from, mut to) = (first, first);
     while let Some(byte) = text.get(from).copied() {
-        if text.get(from..).is_some_and(|rest| rest.starts_with(MARK)) {
-            from += MARK.len();
+        if text.get(from..).is_some_and(|rest| rest.starts_with(NO_VALUE.needle())) {
+            from += NO_VALUE.needle().len();
             continue;
         }
         if let Some(place) = text.get_mut(to) {

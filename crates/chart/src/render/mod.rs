@@ -2,6 +2,7 @@
 
 mod cache;
 mod capabilities;
+mod data;
 mod engine;
 mod errors;
 mod files;

@@ -1,5 +1,7 @@
 //! The objects at the top of a template's data, other than values and files.
 
+use std::sync::LazyLock;
+
 use catamaran_gotemplate::{Ctx, FuncError, Heap, Method, NamedType, Object, Str, Type, Value};
 
 use super::{Capabilities, KubeVersion, ReleaseFacts};
@@ -8,34 +10,38 @@ use crate::{Dependency, Maintainer, Profile};
 
 /// `.Release`, a plain map.
 pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
-    let map = heap.new_map();
-    heap.set(map, "Name", facts.name.as_str());
-    heap.set(map, "Namespace", facts.namespace.as_str());
-    heap.set(map, "IsUpgrade", !facts.is_install && facts.revision > 0);
-    heap.set(map, "IsInstall", facts.is_install);
-    heap.set(map, "Revision", Value::Int(i64::from(facts.revision)));
-    heap.set(map, "Service", "Helm");
-    Value::Map(map)
+    // In the order of the keys.
+    let values = [
+        facts.is_install.into(),
+        (!facts.is_install && facts.revision > 0).into(),
+        facts.name.as_str().into(),
+        facts.namespace.as_str().into(),
+        Value::Int(i64::from(facts.revision)),
+        SERVICE.clone(),
+    ];
+    Value::Map(heap.new_map_with(RELEASE.iter().cloned().zip(values).collect()))
 }
+
+/// The same in all renderings.
+static RELEASE: LazyLock<[Str; 6]> = LazyLock::new(|| {
+    ["IsInstall", "IsUpgrade", "Name", "Namespace", "Revision", "Service"].map(Str::from)
+});
+static SERVICE: LazyLock<Value> = LazyLock::new(|| "Helm".into());
 
 /// A Go struct: fields in order, and what JSON and YAML make of it.
 #[derive(Debug)]
 struct Struct {
     ty: &'static NamedType,
     fields: Vec<(&'static str, Value)>,
-    /// What its `String` method gives, if it has one.
-    text: Option<String>,
     /// By the names of its JSON tags; `None` = by the names of its fields.
     plain: Option<Value>,
     /// Its fields as it prints them, if those are others: unexported ones, embedded structs.
     printed: Option<Vec<(&'static str, Value)>>,
-    /// What functions get of it.
-    by_value: Option<Value>,
 }
 
 impl Struct {
     fn new(ty: &'static NamedType, fields: Vec<(&'static str, Value)>) -> Self {
-        Self { ty, fields, text: None, plain: None, printed: None, by_value: None }
+        Self { ty, fields, plain: None, printed: None }
     }
 }
 
@@ -48,16 +54,8 @@ impl Object for Struct {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
     }
 
-    fn text(&self) -> Option<String> {
-        self.text.clone()
-    }
-
     fn fields(&self) -> Vec<(&'static str, Value)> {
         self.printed.clone().unwrap_or_else(|| self.fields.clone())
-    }
-
-    fn by_value(&self) -> Option<Value> {
-        self.by_value.clone()
     }
 
     fn exported(&self) -> Option<Value> {
@@ -255,55 +253,92 @@ pub(super) fn capabilities(
     capabilities: &Capabilities,
     profile: Profile,
 ) -> Value {
-    let (ty, kube_ty, plain_ty, set_ty) = match profile {
-        Profile::Helm318 => {
-            (&CAPABILITIES_318, &KUBE_VERSION_318, &PLAIN_VERSION_318, &API_VERSIONS_318)
-        }
-        Profile::Helm43 => {
-            (&CAPABILITIES_43, &KUBE_VERSION_43, &PLAIN_VERSION_43, &API_VERSIONS_43)
-        }
+    let (ty, set_ty) = match profile {
+        Profile::Helm318 => (&CAPABILITIES_318, &API_VERSIONS_318),
+        Profile::Helm43 => (&CAPABILITIES_43, &API_VERSIONS_43),
     };
-    let kube_version = kube_version(&capabilities.kube_version, kube_ty, plain_ty, profile);
-    let versions = capabilities.api_versions.shared().iter();
-    let set = versions.map(|version| Value::String(version.clone())).collect();
-    let api_versions = heap.new_list_of(Type::Named(set_ty), set);
+    let api_versions = capabilities.api_versions.shared().iter().cloned();
+    let api_versions = api_versions.map(Value::String).collect();
+    let api_versions = heap.new_list_of(Type::Named(set_ty), api_versions);
+    let kube_version = KubeVersionObject::new(&capabilities.kube_version, profile);
     let fields = vec![
-        ("KubeVersion", kube_version),
+        ("KubeVersion", Value::object(kube_version)),
         ("APIVersions", Value::List(api_versions)),
-        ("HelmVersion", helm_version(heap, profile)),
+        ("HelmVersion", helm_version(profile)),
     ];
     Value::object(Struct::new(ty, fields))
 }
 
-/// Its `String` method is the pointer's: Go finds it where the value stands in its place, and not on
-/// the copy that a function gets.
-fn kube_version(
-    version: &KubeVersion,
-    ty: &'static NamedType,
-    plain_ty: &'static NamedType,
+/// `.Capabilities.KubeVersion`. Its `String` method is the pointer's: Go finds it where the value
+/// stands in its place, and not on the copy that a function gets.
+#[derive(Debug)]
+struct KubeVersionObject {
+    fields: [(&'static str, Value); 3],
+    shown: String,
+    normalized: String,
     profile: Profile,
-) -> Value {
-    let text = |text: &str| Value::from(text);
-    let fields = vec![
-        ("Version", text(&version.version)),
-        ("Major", text(&version.major)),
-        ("Minor", text(&version.minor)),
-    ];
-    let mut printed = fields.clone();
-    if profile == Profile::Helm43 {
-        printed.insert(1, ("normalizedVersion", text(version.normalized())));
-    }
-    let plain = Some(Value::object(Struct::new(plain_ty, fields.clone())));
-    let by_value =
-        Struct { plain, printed: Some(printed), ..Struct::new(plain_ty, fields.clone()) };
-    Value::object(Struct {
-        text: Some(version.shown().to_owned()),
-        by_value: Some(Value::object(by_value)),
-        ..Struct::new(ty, fields)
-    })
 }
 
-fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
+impl KubeVersionObject {
+    fn new(version: &KubeVersion, profile: Profile) -> Self {
+        Self {
+            fields: [
+                ("Version", version.version.as_str().into()),
+                ("Major", version.major.as_str().into()),
+                ("Minor", version.minor.as_str().into()),
+            ],
+            shown: version.shown().to_owned(),
+            normalized: version.normalized().to_owned(),
+            profile,
+        }
+    }
+}
+
+impl Object for KubeVersionObject {
+    fn go_type(&self) -> &'static NamedType {
+        match self.profile {
+            Profile::Helm318 => &KUBE_VERSION_318,
+            Profile::Helm43 => &KUBE_VERSION_43,
+        }
+    }
+
+    fn field(&self, _heap: &mut Heap, name: &str) -> Option<Value> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(self.shown.clone())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields.to_vec()
+    }
+
+    fn by_value(&self) -> Option<Value> {
+        let (fields, mut printed) = (self.fields.to_vec(), self.fields.to_vec());
+        let ty = match self.profile {
+            Profile::Helm318 => &PLAIN_VERSION_318,
+            Profile::Helm43 => {
+                printed.insert(1, ("normalizedVersion", self.normalized.as_str().into()));
+                &PLAIN_VERSION_43
+            }
+        };
+        let plain = Some(Value::object(Struct::new(ty, fields.clone())));
+        Some(Value::object(Struct { plain, printed: Some(printed), ..Struct::new(ty, fields) }))
+    }
+}
+
+/// `.Capabilities.HelmVersion`, the same in all renderings.
+fn helm_version(profile: Profile) -> Value {
+    static OLD: LazyLock<Value> = LazyLock::new(|| build_info(Profile::Helm318));
+    static NEW: LazyLock<Value> = LazyLock::new(|| build_info(Profile::Helm43));
+    match profile {
+        Profile::Helm318 => OLD.clone(),
+        Profile::Helm43 => NEW.clone(),
+    }
+}
+
+fn build_info(profile: Profile) -> Value {
     let text = |text: &str| Value::from(text);
     let mut fields = vec![
         ("Version", "version", text(profile.helm_version())),
@@ -314,18 +349,19 @@ fn helm_version(heap: &mut Heap, profile: Profile) -> Value {
     if profile == Profile::Helm43 {
         fields.push(("KubeClientVersion", "kube_client_version", text("v1.37")));
     }
-    Value::object(struct_of(heap, &BUILD_INFO, fields))
+    Value::object(struct_of(&Heap::new(), &BUILD_INFO, fields))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
 fn kube_string(_: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value, FuncError> {
-    let text = version.downcast::<Struct>().and_then(|v| v.text.clone());
-    Ok(Value::from(text.unwrap_or_default()))
+    let shown = version.downcast::<KubeVersionObject>().map(|version| version.shown.as_str());
+    Ok(Value::from(shown.unwrap_or_default()))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "all bodies have one type")]
 fn kube_git_version(ctx: &mut Ctx, version: &Value, _: &[Value]) -> Result<Value, FuncError> {
-    let field = version.downcast::<Struct>().and_then(|v| v.field(&mut ctx.heap, "Version"));
+    let version = version.downcast::<KubeVersionObject>();
+    let field = version.and_then(|version| version.field(&mut ctx.heap, "Version"));
     Ok(field.unwrap_or_default())
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod tables;
 mod tree;
 mod user;
 
-use catamaran_gotemplate::{Heap, Map as Table, Value as GoValue};
+use catamaran_gotemplate::{Heap, Map as Table, Str, Value as GoValue};
 use catamaran_sprig::semver::{Constraint, Edition, Version};
 use serde_json::{Map, Value};
 
@@ -67,6 +67,15 @@ pub(crate) struct Prepared<'c> {
     pub(crate) root: Node<'c>,
     pub(crate) values: Table,
     pub(crate) warnings: Vec<String>,
+    /// What the templates of each chart see, in the order of the tree; none until it is built.
+    pub(crate) data: Vec<ChartData>,
+}
+
+/// What the templates of a chart see as `.`, and the `.Template.BasePath` of all its files.
+#[derive(Clone, Debug)]
+pub(crate) struct ChartData {
+    pub(crate) data: Table,
+    pub(crate) base_path: Str,
 }
 
 /// Processes dependencies and merges values, as Helm's install does; they may take `room` bytes.
@@ -93,7 +102,7 @@ pub(crate) fn prepare<'c>(
     })?;
     let values = coalescer.values(&root, user, false);
     let values = values.map_err(|coalesce::Mismatch(text)| RenderError::Values(text))?;
-    Ok(Prepared { root, values, warnings: std::mem::take(warnings) })
+    Ok(Prepared { root, values, warnings: std::mem::take(warnings), data: Vec::new() })
 }
 
 /// Checks the values of every chart that has a schema.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use catamaran_gotemplate::{Heap, Map as Table};
 use serde_json::{Map, Value};
 
-use super::{Defaults, KeptSchemas, Node, Prepared, prepare, validate};
+use super::{ChartData, Defaults, KeptSchemas, Node, Prepared, prepare, validate};
 use crate::{Chart, Dependency, Profile, RenderError};
 
 /// So many sets of values are kept, and so many bytes of tables and lists.
@@ -49,6 +49,7 @@ struct Ready {
     values: Table,
     root: Shape,
     warnings: Vec<String>,
+    data: Vec<ChartData>,
 }
 
 /// A [`Node`] without its chart.
@@ -63,36 +64,43 @@ struct Shape {
 }
 
 impl ReadyValues {
-    /// As [`prepare`] and [`validate`]: the values on a heap of their own, with nothing else on it.
-    /// The defaults of charts are not there any more.
+    /// As [`prepare`] and [`validate`]: the values on a heap of their own, with nothing else on it but
+    /// what `build` makes of them. The defaults of charts are not there any more.
     pub(crate) fn prepare<'c>(
         &self,
         chart: &'c Chart,
         defaults: &Defaults,
         schemas: &KeptSchemas,
         wanted: &Wanted<'_>,
+        build: impl Fn(&mut Heap, &Prepared<'c>) -> Vec<ChartData>,
     ) -> Result<(Heap, Prepared<'c>), RenderError> {
         if let Some(ready) = self.find(wanted) {
-            let root = ready.root.node(chart, ready.values);
-            let (values, warnings) = (ready.values, ready.warnings.clone());
-            return Ok((ready.heap.clone(), Prepared { root, values, warnings }));
+            let prepared = Prepared {
+                root: ready.root.node(chart, ready.values),
+                values: ready.values,
+                warnings: ready.warnings.clone(),
+                data: ready.data.clone(),
+            };
+            return Ok((ready.heap.clone(), prepared));
         }
         let (profile, room) = (wanted.profile, wanted.room);
         let mut heap = Heap::new();
         let (given, warnings) = (wanted.given, &mut Vec::new());
         let mut prepared = prepare(&mut heap, chart, defaults, given, profile, room, warnings)?;
-        let (heap, values) = heap.only(prepared.values);
+        let (mut heap, values) = heap.only(prepared.values);
         prepared.values = values;
         validate(&heap, schemas, &prepared, profile)?;
+        prepared.data = build(&mut heap, &prepared);
         if heap.allocated() <= MAX_BYTES && self.asked_before(wanted) {
             self.keep(Ready {
                 given: wanted.given.clone(),
                 profile,
                 room,
-                heap: heap.clone(),
+                heap: heap.clone().shared(),
                 values,
                 root: Shape::of(&prepared.root, 0),
                 warnings: prepared.warnings.clone(),
+                data: prepared.data.clone(),
             });
         }
         Ok((heap, prepared))

@@ -50,6 +50,15 @@ impl<'c> Node<'c> {
             children: children.collect::<Result<_, _>>()?,
         })
     }
+
+    /// `parent/charts/sub`
+    pub(crate) fn path(&self, parent: Option<&str>) -> String {
+        let Some(parent) = parent else { return self.name.clone() };
+        match (&self.parent_before_alias, parent.rsplit_once('/')) {
+            (Some(name), Some((above, _))) => format!("{above}/{name}/charts/{}", self.name),
+            _ => format!("{parent}/charts/{}", self.name),
+        }
+    }
 }
 
 /// Lays a later document of values.yaml over an earlier one: tables merge,

@@ -159,7 +159,7 @@ impl Source {
 
 impl Template {
     /// The names of fields one behind the other.
-    pub fn path(&self, path: &Path) -> impl Iterator<Item = &[u8]> {
+    pub fn path(&self, path: &Path) -> impl Iterator<Item = &[u8]> + Clone {
         let names = self.names.get(path.start as usize..path.end as usize).unwrap_or_default();
         let text = self.source.text.as_bytes();
         names

@@ -104,7 +104,18 @@ fn plain(out: &mut String, value: f64, precision: Option<usize>) {
     out.extend(std::iter::repeat_n('0', precision - known));
 }
 
+/// Ports, counts and weights: whole numbers that even the shortest form writes out.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is checked")]
+fn small_whole(value: f64) -> Option<u32> {
+    let is = value < 1e6 && value.fract() == 0.0;
+    is.then_some(value as u32)
+}
+
 fn general(out: &mut String, value: f64, precision: Option<usize>, verb: u8) {
+    if let Some(whole) = small_whole(value).filter(|_| precision.is_none()) {
+        let _ = write!(out, "{whole}");
+        return;
+    }
     let precision = precision.map(|p| p.max(1));
     let decimal = Decimal::new(value, precision);
     let count = decimal.digits.len();

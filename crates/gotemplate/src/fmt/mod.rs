@@ -19,9 +19,13 @@ use crate::func::Ctx;
 use crate::value::{Heap, Str, Value};
 use print::Printer;
 
+/// Bytes of nearly all that `printf` prints.
+const EXPECTED: usize = 64;
+
 /// Go's `fmt.Sprintf`.
 pub fn sprintf(ctx: &mut Ctx, format: &Str, args: &[Value]) -> Result<Str, FuncError> {
-    let printer = Printer::new(&ctx.heap, room(ctx));
+    let mut printer = Printer::new(&ctx.heap, room(ctx));
+    printer.w.out.reserve(EXPECTED);
     let mut format = printf::Format::new(printer, format.as_bytes(), args);
     format.run()?;
     let out = format.printer.w.out;

@@ -47,10 +47,23 @@ impl<'f, 'h> Format<'f, 'h> {
                 break;
             }
             self.at += 1;
-            self.directive()?;
+            if !self.string() {
+                self.directive()?;
+            }
             self.printer.check()?;
         }
         self.extra()
+    }
+
+    /// `%s` and `%v` of a string, which nearly all are; `false` if it is not that.
+    fn string(&mut self) -> bool {
+        let (Some(b's' | b'v'), Some(Value::String(text))) = (self.peek(), self.args.get(self.arg))
+        else {
+            return false;
+        };
+        self.printer.w.out.extend_from_slice(text.as_bytes());
+        (self.at, self.arg) = (self.at + 1, self.arg + 1);
+        true
     }
 
     /// What stands behind one percent sign.

@@ -43,7 +43,10 @@ impl Writer {
 
     /// Writes a text, padded to the width.
     pub fn pad(&mut self, text: &[u8]) {
-        let missing = self.flags.width.map_or(0, |width| width.saturating_sub(rune_count(text)));
+        let Some(width) = self.flags.width else {
+            return self.out.extend_from_slice(text);
+        };
+        let missing = width.saturating_sub(rune_count(text));
         if self.flags.minus {
             self.out.extend_from_slice(text);
             self.padding(missing);

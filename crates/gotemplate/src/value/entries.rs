@@ -1,14 +1,13 @@
 //! The entries of a map, in byte order of the keys.
 
 use std::collections::{BTreeMap, btree_map};
+use std::sync::Arc;
 use std::{slice, vec};
 
 use super::{Str, Value};
 
 /// More entries than this are kept in a tree.
 const FEW: usize = 32;
-/// Up to as many, looking at all lengths finds a key sooner than halving does.
-const LOOKED_THROUGH: usize = 12;
 
 /// The entries of a map in byte order of the keys: nearly all maps are small, and for those a plain
 /// list takes less room and time than a tree.
@@ -17,13 +16,21 @@ pub struct Entries(Repr);
 
 #[derive(Clone, Debug)]
 enum Repr {
+    Own(Table),
+    /// Copied when it is changed.
+    Shared(Arc<Table>),
+}
+
+#[derive(Clone, Debug)]
+enum Table {
     Few(Vec<(Str, Value)>),
     Many(BTreeMap<Str, Value>),
 }
 
 /// Whether two keys are the same. Keys of one length mostly differ, and most are short: comparing them
 /// in words takes less time than a call.
-fn same(a: &[u8], b: &[u8]) -> bool {
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -43,14 +50,37 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 impl Entries {
     /// None.
     pub const fn new() -> Self {
-        Self(Repr::Few(Vec::new()))
+        Self(Repr::Own(Table::Few(Vec::new())))
+    }
+
+    fn table(&self) -> &Table {
+        match &self.0 {
+            Repr::Own(table) => table,
+            Repr::Shared(table) => table,
+        }
+    }
+
+    fn table_mut(&mut self) -> &mut Table {
+        match &mut self.0 {
+            Repr::Own(table) => table,
+            Repr::Shared(table) => Arc::make_mut(table),
+        }
+    }
+
+    /// The same, shared by all copies that are made from now on until they are changed.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        match self.0 {
+            Repr::Own(table) => Self(Repr::Shared(Arc::new(table))),
+            Repr::Shared(_) => self,
+        }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Repr::Few(list) => list.len(),
-            Repr::Many(tree) => tree.len(),
+        match self.table() {
+            Table::Few(list) => list.len(),
+            Table::Many(tree) => tree.len(),
         }
     }
 
@@ -61,23 +91,32 @@ impl Entries {
 
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Option<&Value> {
-        match &self.0 {
-            Repr::Few(list) if list.len() <= LOOKED_THROUGH => {
+        match self.table() {
+            // Looking at all lengths finds a key of so few sooner than halving does.
+            Table::Few(list) => {
                 list.iter().find(|(known, _)| same(known.as_bytes(), key)).map(|(_, value)| value)
             }
-            Repr::Few(list) => {
-                let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;
-                list.get(at).map(|(_, value)| value)
+            Table::Many(tree) => tree.get(key),
+        }
+    }
+
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
+        match self.table_mut() {
+            Table::Few(list) => {
+                let mut entries = list.iter_mut();
+                entries.find(|(known, _)| same(known.as_bytes(), key)).map(|(_, value)| value)
             }
-            Repr::Many(tree) => tree.get(key),
+            Table::Many(tree) => tree.get_mut(key),
         }
     }
 
     /// Sets a key; gives the value it had.
     pub fn insert(&mut self, key: Str, value: Value) -> Option<Value> {
-        let list = match &mut self.0 {
-            Repr::Many(tree) => return tree.insert(key, value),
-            Repr::Few(list) => list,
+        let table = self.table_mut();
+        let list = match table {
+            Table::Many(tree) => return tree.insert(key, value),
+            Table::Few(list) => list,
         };
         // Keys mostly come in their order.
         let at = match list.last() {
@@ -96,27 +135,27 @@ impl Entries {
         } else {
             let mut tree: BTreeMap<_, _> = std::mem::take(list).into_iter().collect();
             tree.insert(key, value);
-            self.0 = Repr::Many(tree);
+            *table = Table::Many(tree);
         }
         None
     }
 
     /// Takes a key away; gives the value it had.
     pub fn remove(&mut self, key: &[u8]) -> Option<Value> {
-        match &mut self.0 {
-            Repr::Few(list) => {
+        match self.table_mut() {
+            Table::Few(list) => {
                 let at = list.binary_search_by(|(known, _)| known.as_bytes().cmp(key)).ok()?;
                 Some(list.remove(at).1)
             }
-            Repr::Many(tree) => tree.remove(key),
+            Table::Many(tree) => tree.remove(key),
         }
     }
 
     /// Keys and values.
     pub fn iter(&self) -> Iter<'_> {
-        match &self.0 {
-            Repr::Few(list) => Iter::Few(list.iter()),
-            Repr::Many(tree) => Iter::Many(tree.iter()),
+        match self.table() {
+            Table::Few(list) => Iter::Few(list.iter()),
+            Table::Many(tree) => Iter::Many(tree.iter()),
         }
     }
 
@@ -132,9 +171,9 @@ impl Entries {
 
     /// The values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
-        let (few, many) = match &mut self.0 {
-            Repr::Few(list) => (Some(list.iter_mut().map(|(_, value)| value)), None),
-            Repr::Many(tree) => (None, Some(tree.values_mut())),
+        let (few, many) = match self.table_mut() {
+            Table::Few(list) => (Some(list.iter_mut().map(|(_, value)| value)), None),
+            Table::Many(tree) => (None, Some(tree.values_mut())),
         };
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
@@ -150,7 +189,7 @@ impl FromIterator<(Str, Value)> for Entries {
     fn from_iter<I: IntoIterator<Item = (Str, Value)>>(entries: I) -> Self {
         let entries = entries.into_iter();
         let expected = entries.size_hint().0.min(FEW);
-        let mut all = Self(Repr::Few(Vec::with_capacity(expected)));
+        let mut all = Self(Repr::Own(Table::Few(Vec::with_capacity(expected))));
         for (key, value) in entries {
             all.insert(key, value);
         }
@@ -172,9 +211,13 @@ impl IntoIterator for Entries {
     type IntoIter = IntoIter;
 
     fn into_iter(self) -> IntoIter {
-        match self.0 {
-            Repr::Few(list) => IntoIter::Few(list.into_iter()),
-            Repr::Many(tree) => IntoIter::Many(tree.into_iter()),
+        let table = match self.0 {
+            Repr::Own(table) => table,
+            Repr::Shared(table) => Arc::unwrap_or_clone(table),
+        };
+        match table {
+            Table::Few(list) => IntoIter::Few(list.into_iter()),
+            Table::Many(tree) => IntoIter::Many(tree.into_iter()),
         }
     }
 }
@@ -240,6 +283,24 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn what_is_shared_is_copied_when_it_is_changed() {
+        for count in [0, 1, 5, 33] {
+            let make = |n| (Str::from(format!("key{n}")), Value::Int(n));
+            let ready = (0..count).map(make).collect::<Entries>().shared();
+            let keys = |entries: &Entries| entries.keys().cloned().collect::<Vec<_>>();
+            let (mut other, before) = (ready.clone(), keys(&ready));
+            other.insert("new".into(), Value::Nil);
+            other.remove(b"key0");
+            if let Some(value) = other.get_mut(b"key3") {
+                *value = Value::Nil;
+            }
+            assert_eq!(keys(&ready), before);
+            assert_eq!(other.len(), if count == 0 { 1 } else { before.len() });
+            assert!(ready.values().all(|value| !value.is_nil()));
+        }
+    }
 
     #[test]
     fn entries_are_those_of_a_sorted_map_however_many() {

@@ -231,6 +231,14 @@ impl Heap {
         &self.list(list).items
     }
 
+    /// The entries of a map that [`Heap::peek`] gave, as [`Heap::map`] would give them.
+    pub(crate) fn entries<'h>(&'h self, data: &'h MapData) -> &'h Entries {
+        if data.guarded {
+            self.touch();
+        }
+        &data.entries
+    }
+
     /// The value of a key.
     pub fn get(&self, map: Map, key: impl AsRef<[u8]>) -> Option<&Value> {
         self.map(map).entries.get(key.as_ref())
@@ -243,6 +251,14 @@ impl Heap {
         {
             let opens_node = data.entries.len() % NODE_ENTRIES == 1;
             self.bytes += KEY_COST + if opens_node { NODE_COST } else { 0 };
+        }
+    }
+
+    /// Sets a key that is there already; otherwise nothing happens.
+    pub fn replace(&mut self, map: Map, key: impl AsRef<[u8]>, value: impl Into<Value>) {
+        let data = self.maps.get_mut(map.0 as usize);
+        if let Some(known) = data.and_then(|data| data.entries.get_mut(key.as_ref())) {
+            *known = value.into();
         }
     }
 
@@ -266,6 +282,15 @@ impl Heap {
             self.bytes += map_cost(data) - CONTAINER_COST;
         }
         copy
+    }
+
+    /// The same, of which copies are made quickly: maps are shared until they are changed.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        for map in &mut self.maps {
+            map.entries = std::mem::take(&mut map.entries).shared();
+        }
+        self
     }
 
     /// Bytes that maps and lists take, by an estimate; strings are not in it.

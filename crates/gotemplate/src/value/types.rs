@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Value;
+use super::entries::same;
 use crate::func::{Ctx, FuncError};
 
 /// A Go type: what `%T`, `typeOf` and error texts name, and what a parameter asks for.
@@ -97,6 +98,11 @@ impl Type {
         }
     }
 
+    /// Whether what a list or map holds are values of type `interface {}`.
+    pub(crate) fn holds_any(self) -> bool {
+        matches!(self.underlying(), Self::List(Self::Any) | Self::Map(Self::Any))
+    }
+
     /// Whether a value of this type may be given where `to` is asked for, by Go's rules.
     pub fn assignable_to(self, to: Self) -> bool {
         match (self, to) {
@@ -122,7 +128,11 @@ impl Type {
     pub fn method(self, name: impl AsRef<[u8]>) -> Option<&'static Method> {
         let Self::Named(named) = self else { return None };
         let name = name.as_ref();
-        named.methods.iter().find(|method| method.name.as_bytes() == name)
+        // Go exports nothing else, and keys of maps mostly begin so.
+        if name.first().is_none_or(u8::is_ascii_lowercase) {
+            return None;
+        }
+        named.methods.iter().find(|method| same(method.name.as_bytes(), name))
     }
 }
 

@@ -23,13 +23,12 @@ impl Machine<'_> {
     /// Checks what is held, and forgets what nobody refers to if that is much. Only where all
     /// values at work are on the machine's stacks.
     pub(super) fn account(&mut self) -> Result<(), FuncError> {
-        if self.ctx.meter.wants_sweep(self.ctx.heap.allocated() + self.own_bytes())
-            && self.alone
-            && self.ctx.heap.is_sealed()
-        {
+        let heap = self.ctx.heap.allocated() + self.own_bytes();
+        if self.ctx.meter.wants_sweep(heap) && self.alone && self.ctx.heap.is_sealed() {
             self.sweep()?;
+            return self.check_memory();
         }
-        self.check_memory()
+        self.ctx.meter.check_memory(heap)
     }
 
     fn sweep(&mut self) -> Result<(), FuncError> {
@@ -38,8 +37,6 @@ impl Machine<'_> {
         self.vars.iter().for_each(|(value, _)| sweep.root(value));
         self.methods.iter().for_each(|(_, receiver)| sweep.root(receiver));
         self.iters.iter().for_each(|iter| iter.each(|value| sweep.root(value)));
-        let captures = self.frames.iter().filter_map(|frame| frame.capture.as_ref());
-        captures.flat_map(|capture| &capture.args).for_each(|value| sweep.root(value));
         let reached = sweep.finish();
         self.ctx.heap.keep(&reached);
         let strings = reached.strings + self.overlay_bytes();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Capture, Flow, Machine};
-use crate::error::{Error, FuncError};
-use crate::func::{Body, Call, Func, Then};
+use crate::error::FuncError;
+use crate::func::{Body, Call, Func};
 use crate::parse::ast::NodeId;
 use crate::set::{Overlay, no_template};
 use crate::value::{Type, Value};
@@ -27,11 +27,12 @@ impl Machine<'_> {
     pub(super) fn arrange(&mut self, args: usize, has_final: bool) -> usize {
         let base = self.stack.len().saturating_sub(args + usize::from(has_final));
         if has_final {
+            // There are few, which is not what a rotation is made for.
             if let Some(args) = self.stack.get_mut(base..) {
-                args.rotate_left(1);
+                (1..args.len()).for_each(|at| args.swap(at - 1, at));
             }
             if let Some(args) = self.ifaces.get_mut(base..) {
-                args.rotate_left(1);
+                (1..args.len()).for_each(|at| args.swap(at - 1, at));
             }
         }
         base
@@ -169,21 +170,10 @@ impl Machine<'_> {
         base: usize,
         cmd: NodeId,
     ) -> Result<Flow, FuncError> {
-        let args = self.stack.get(base..).unwrap_or_default().to_vec();
-        self.truncate(base);
-        let capture = |machine: &Self, then: Then| Capture {
-            name,
-            cmd,
-            args,
-            then,
-            out: machine.out.len(),
-            stack: base,
-            iters: machine.iters.len(),
-            methods: machine.methods.len(),
-        };
         let outer = self.frames.last().and_then(|frame| frame.overlay.clone());
         let (then, data, found) = match call {
             Call::Done(value) => {
+                self.truncate(base);
                 self.push_result(value);
                 return Ok(Flow::Next);
             }
@@ -206,20 +196,28 @@ impl Machine<'_> {
                 (then, data, found)
             }
         };
-        let capture = capture(self, then);
+        let capture = Capture {
+            name,
+            cmd,
+            stack: base,
+            args: self.stack.len().saturating_sub(base),
+            then,
+            out: self.out.len(),
+            iters: self.iters.len(),
+            methods: self.methods.len(),
+        };
         match found {
             Ok((template, overlay)) => {
                 self.check_depth().map_err(|error| self.calling(name, cmd, error))?;
-                self.enter(template, data, overlay, 0, Some(Box::new(capture)));
+                self.captures.push(capture);
+                self.enter(template, data, overlay, 0, true);
                 Ok(Flow::Switch)
             }
-            Err(error) => self.resume_failed(&capture, error),
+            Err(error) => {
+                self.resume(&capture, Err(error))?;
+                Ok(Flow::Next)
+            }
         }
-    }
-
-    fn resume_failed(&mut self, capture: &Capture, error: Error) -> Result<Flow, FuncError> {
-        self.resume(capture, Err(error))?;
-        Ok(Flow::Next)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Fields, keys and methods of values.
 
-use super::Machine;
+use super::{LONG_NAME, Machine};
 use crate::compile::wrong_count_for;
 use crate::error::FuncError;
 use crate::fmt::quote_bytes;
 use crate::parse::ast::{Literal, NodeId};
 use crate::set::MissingKey;
-use crate::value::{Kind, Str, Type, Value};
+use crate::value::{Heap, Kind, Str, Type, Value};
 
 type Slot = (Value, bool);
 
@@ -16,27 +16,55 @@ impl Machine<'_> {
         if iface { Type::Any.to_string() } else { self.ctx.heap.type_name(value) }
     }
 
+    /// Pushes what fields of a variable lead to.
+    pub(super) fn path<'n>(
+        &mut self,
+        slot: u32,
+        mut names: impl Iterator<Item = &'n [u8]> + Clone,
+    ) -> Result<(), FuncError> {
+        let Some((of, iface)) = self.var(slot) else { return Ok(()) };
+        let (of, iface, steps) = through_maps(&self.ctx.heap, of, *iface, &mut names);
+        let of = of.clone();
+        self.ctx.meter.charge_steps(steps)?;
+        self.remaining_fields(of, iface, names, self.at)
+    }
+
+    /// Pushes what fields of a value lead to.
+    pub(super) fn fields<'n>(
+        &mut self,
+        (of, iface): Slot,
+        mut names: impl Iterator<Item = &'n [u8]> + Clone,
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        let (of, iface, steps) = through_maps(&self.ctx.heap, &of, iface, &mut names);
+        self.ctx.meter.charge_steps(steps)?;
+        self.remaining_fields(of.clone(), iface, names, owner)
+    }
+
+    fn remaining_fields<'n>(
+        &mut self,
+        mut of: Value,
+        mut iface: bool,
+        names: impl Iterator<Item = &'n [u8]>,
+        owner: NodeId,
+    ) -> Result<(), FuncError> {
+        for name in names {
+            self.ctx.meter.charge_steps(1)?;
+            self.charge_name(name)?;
+            (of, iface) = self.field(&of, iface, name, owner)?;
+        }
+        self.push(of, iface);
+        Ok(())
+    }
+
     /// `.name` of a value, without arguments.
-    pub(super) fn field(
+    fn field(
         &mut self,
         receiver: &Value,
         iface: bool,
         name: &[u8],
         owner: NodeId,
     ) -> Result<Slot, FuncError> {
-        // Maps without methods are nearly all there is.
-        if let Value::Map(map) = receiver {
-            // Only plain maps are looked into here, which are not guarded.
-            let data = self.ctx.heap.peek(*map);
-            let found = data.entries.get(name);
-            if !matches!(data.ty, Type::Named(_)) {
-                let any = data.ty == Type::MAP;
-                return match found {
-                    Some(value) => Ok((value.clone(), any)),
-                    None => self.missing(data.ty, name),
-                };
-            }
-        }
         if receiver.is_nil() {
             return self.field_of_nil(iface, name);
         }
@@ -54,13 +82,10 @@ impl Machine<'_> {
             return Ok((value, iface));
         }
         match receiver {
-            Value::Map(map) => {
-                let elem = ty.elem() == Some(Type::Any);
-                match self.ctx.heap.get(*map, name) {
-                    Some(value) => Ok((value.clone(), elem)),
-                    None => self.missing(ty, name),
-                }
-            }
+            Value::Map(map) => match self.ctx.heap.get(*map, name) {
+                Some(value) => Ok((value.clone(), ty.holds_any())),
+                None => self.missing(ty, name),
+            },
             Value::Object(object) if object.is_nil() => Err(self.nil_object(receiver, iface, name)),
             Value::Object(object) => match object
                 .field(&mut self.ctx.heap, &String::from_utf8_lossy(name))
@@ -209,6 +234,29 @@ impl Machine<'_> {
         self.push_result(value);
         self.account()
     }
+}
+
+/// Follows names as long as they are keys of maps, which nearly all are; takes them, and counts them.
+/// Nothing is copied on the way.
+fn through_maps<'v, 'n>(
+    heap: &'v Heap,
+    mut of: &'v Value,
+    mut iface: bool,
+    names: &mut (impl Iterator<Item = &'n [u8]> + Clone),
+) -> (&'v Value, bool, u64) {
+    let mut taken = 0;
+    let mut ahead = names.clone();
+    while let (Value::Map(map), Some(name)) = (of, ahead.next()) {
+        let data = heap.peek(*map);
+        if name.len() >= LONG_NAME || data.ty.method(name).is_some() {
+            break;
+        }
+        let Some(found) = heap.entries(data).get(name) else { break };
+        (of, iface) = (found, data.ty.holds_any());
+        names.next();
+        taken += 1;
+    }
+    (of, iface, taken)
 }
 
 /// The zero value of an element type.

@@ -38,6 +38,7 @@ pub(crate) struct Machine<'a> {
     vars: Vec<(Value, bool)>,
     iters: Vec<Iter>,
     methods: Vec<(&'static Method, Value)>,
+    captures: Vec<Capture>,
     out: Vec<u8>,
     /// Entries of maps that are being ranged over.
     ranged: usize,
@@ -45,7 +46,18 @@ pub(crate) struct Machine<'a> {
     alone: bool,
 }
 
+/// Stacks of a machine that is done, empty, for the next one of its rendering: they have room already.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    frames: Vec<Frame>,
+    stack: Vec<Value>,
+    ifaces: Vec<bool>,
+    vars: Vec<(Value, bool)>,
+    captures: Vec<Capture>,
+}
+
 /// A running template.
+#[derive(Debug)]
 struct Frame {
     template: Arc<Template>,
     pc: usize,
@@ -55,18 +67,20 @@ struct Frame {
     overlay: Option<Arc<Overlay>>,
     /// `{{template}}`s within the same execution.
     depth: usize,
-    /// Set where a function waits for the output.
-    capture: Option<Box<Capture>>,
+    /// Whether a function waits for the output: the topmost of the captures is its own.
+    captured: bool,
 }
 
 /// A function that waits for a template's output, and what to come back to.
+#[derive(Debug)]
 struct Capture {
     name: &'static str,
     cmd: NodeId,
-    args: Vec<Value>,
+    /// Where its arguments start, which stay on the stack until then, and how many they are.
+    stack: usize,
+    args: usize,
     then: Then,
     out: usize,
-    stack: usize,
     iters: usize,
     methods: usize,
 }
@@ -75,6 +89,9 @@ struct Capture {
 const EXPECTED: usize = 16;
 /// Room for as many bytes of output is made beforehand, at most.
 const MAX_OUT_EXPECTED: usize = 4 << 10;
+
+/// Shorter names are looked up within a step.
+const LONG_NAME: usize = 256;
 
 /// What comes after an instruction.
 pub(crate) enum Flow {
@@ -87,17 +104,24 @@ pub(crate) enum Flow {
 
 impl<'a> Machine<'a> {
     pub fn new(ctx: &'a mut Ctx, set: &'a TemplateSet) -> Self {
+        let mut stacks = std::mem::take(&mut ctx.stacks);
+        stacks.frames.reserve(EXPECTED / 2);
+        stacks.stack.reserve(EXPECTED);
+        stacks.ifaces.reserve(EXPECTED);
+        stacks.vars.reserve(EXPECTED);
+        let Stacks { frames, stack, ifaces, vars, captures } = stacks;
         Self {
             ctx,
             set,
-            frames: Vec::with_capacity(EXPECTED / 2),
+            frames,
             pc: 0,
             at: KEEP,
-            stack: Vec::with_capacity(EXPECTED),
-            ifaces: Vec::with_capacity(EXPECTED),
-            vars: Vec::with_capacity(EXPECTED),
+            stack,
+            ifaces,
+            vars,
             iters: Vec::new(),
             methods: Vec::new(),
+            captures,
             out: Vec::new(),
             ranged: 0,
             alone: false,
@@ -113,13 +137,21 @@ impl<'a> Machine<'a> {
     pub fn execute(mut self, template: Arc<Template>, data: Value) -> Result<Vec<u8>, Error> {
         // Most texts grow little or shrink.
         self.out.reserve(template.source.text.len().min(MAX_OUT_EXPECTED));
-        self.enter(template, data, None, 0, None);
+        self.enter(template, data, None, 0, false);
         loop {
             match self.run() {
-                Ok(()) => return Ok(self.out),
+                Ok(()) => return Ok(self.done()),
                 Err(error) => self.unwind(error)?,
             }
         }
+    }
+
+    /// Leaves the stacks to the next, and gives the output.
+    fn done(mut self) -> Vec<u8> {
+        self.truncate(0);
+        let Self { frames, stack, ifaces, vars, captures, .. } = self;
+        self.ctx.stacks = Stacks { frames, stack, ifaces, vars, captures };
+        self.out
     }
 
     /// Runs until the outermost frame is done.
@@ -182,7 +214,7 @@ impl<'a> Machine<'a> {
         data: Value,
         overlay: Option<Arc<Overlay>>,
         depth: usize,
-        capture: Option<Box<Capture>>,
+        captured: bool,
     ) {
         if let Some(frame) = self.frames.last_mut() {
             frame.pc = self.pc;
@@ -193,7 +225,7 @@ impl<'a> Machine<'a> {
         if let Some(root) = self.vars.get_mut(vars) {
             root.0 = data;
         }
-        self.frames.push(Frame { template, pc: 0, at: KEEP, vars, overlay, depth, capture });
+        self.frames.push(Frame { template, pc: 0, at: KEEP, vars, overlay, depth, captured });
         (self.pc, self.at) = (0, KEEP);
     }
 
@@ -210,7 +242,9 @@ impl<'a> Machine<'a> {
     /// The end of a template.
     fn finish(&mut self) -> Result<Flow, FuncError> {
         let Some(frame) = self.leave() else { return Ok(Flow::Done) };
-        if let Some(capture) = frame.capture {
+        if frame.captured
+            && let Some(capture) = self.captures.pop()
+        {
             let start = capture.out.min(self.out.len());
             let output = self.out.get(start..).unwrap_or_default();
             self.ctx.meter.charge_bytes(output.len())?;
@@ -224,7 +258,9 @@ impl<'a> Machine<'a> {
 
     /// Lets a waiting function make its result.
     fn resume(&mut self, capture: &Capture, output: Result<Str, Error>) -> Result<(), FuncError> {
-        let result = (capture.then)(self.ctx, &capture.args, output);
+        let args = self.stack.get(capture.stack..capture.stack + capture.args);
+        let result = (capture.then)(self.ctx, args.unwrap_or_default(), output);
+        self.truncate(capture.stack);
         let value = result.map_err(|error| self.calling(capture.name, capture.cmd, error))?;
         self.push_result(value);
         Ok(())
@@ -234,9 +270,11 @@ impl<'a> Machine<'a> {
     pub(crate) fn unwind(&mut self, error: FuncError) -> Result<(), Error> {
         let mut error = self.locate(error);
         while let Some(frame) = self.leave() {
-            let Some(capture) = frame.capture else { continue };
+            if !frame.captured {
+                continue;
+            }
+            let Some(capture) = self.captures.pop() else { continue };
             self.out.truncate(capture.out);
-            self.truncate(capture.stack);
             self.iters.truncate(capture.iters);
             self.ranged = self.iters.iter().map(Iter::held).sum();
             self.methods.truncate(capture.methods);

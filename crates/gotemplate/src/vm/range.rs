@@ -6,7 +6,7 @@ use super::{Flow, Machine};
 use crate::compile::{Label, Slot};
 use crate::error::FuncError;
 use crate::fmt::print_all;
-use crate::value::{List, Type, Value};
+use crate::value::{List, Value};
 
 /// What is left of a range.
 #[derive(Debug)]
@@ -136,13 +136,13 @@ impl Machine<'_> {
             Value::Uint64(n) => Iter::numbers(*n, make::uint64),
             Value::List(list) => {
                 let data = self.ctx.heap.list(*list);
-                let iface = data.ty.elem() == Some(Type::Any);
+                let iface = data.ty.holds_any();
                 Iter::List { list: *list, next: 0, len: data.items.len(), iface }
             }
             Value::Bytes(bytes) => Iter::Bytes { bytes: Arc::clone(bytes), next: 0 },
             Value::Map(map) => {
                 let data = self.ctx.heap.map(*map);
-                let iface = data.ty.elem() == Some(Type::Any);
+                let iface = data.ty.holds_any();
                 let copy =
                     |(key, value): (&crate::Str, &Value)| (key.clone().into(), value.clone());
                 let entries: Vec<_> = data.entries.iter().map(copy).collect();
@@ -150,7 +150,7 @@ impl Machine<'_> {
             }
             Value::Object(object) => {
                 let entries = object.entries(&mut self.ctx.heap)?;
-                let iface = object.go_type().underlying.elem() == Some(Type::Any);
+                let iface = object.go_type().underlying.holds_any();
                 Iter::Entries { count: entries.len(), entries: entries.into_iter(), iface }
             }
             _ => return None,

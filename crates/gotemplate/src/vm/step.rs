@@ -1,17 +1,14 @@
 //! One instruction.
 
-use super::{Flow, MAX_TEMPLATE_DEPTH, Machine};
+use super::{Flow, LONG_NAME, MAX_TEMPLATE_DEPTH, Machine};
 use crate::compile::{Op, Slot, Template};
 use crate::error::FuncError;
 use crate::fmt::{print_all, quote};
-use crate::parse::ast::NodeId;
 use crate::value::{Str, Value};
 
-/// Shorter names are looked up within a step.
-const LONG_NAME: usize = 256;
-
 impl Machine<'_> {
-    #[inline]
+    #[allow(clippy::inline_always, reason = "in the loop of the machine, its one caller")]
+    #[inline(always)]
     pub(super) fn step(&mut self, template: &Template, op: &Op) -> Result<Flow, FuncError> {
         match op {
             Op::Text { start, end } => self.text(template, *start, *end)?,
@@ -25,13 +22,10 @@ impl Machine<'_> {
             }
             Op::Const(value) => self.push(value.clone(), false),
             Op::NilInterface => self.push(Value::Nil, true),
-            Op::Path { slot, names } => {
-                let (of, iface) = self.var(*slot).cloned().unwrap_or_default();
-                self.fields(of, iface, template.path(names), self.at)?;
-            }
+            Op::Path { slot, names } => self.path(*slot, template.path(names))?,
             Op::Fields { names, owner } => {
-                let (of, iface) = self.pop();
-                self.fields(of, iface, template.path(names), *owner)?;
+                let of = self.pop();
+                self.fields(of, template.path(names), *owner)?;
             }
             Op::Method { name, args, has_final, skip } => {
                 if !self.prepare_method(name, *args as usize, *has_final)? {
@@ -107,7 +101,7 @@ impl Machine<'_> {
         self.stack.last().cloned().unwrap_or_default()
     }
 
-    fn var(&self, slot: Slot) -> Option<&(Value, bool)> {
+    pub(super) fn var(&self, slot: Slot) -> Option<&(Value, bool)> {
         let base = self.frames.last().map_or(0, |frame| frame.vars);
         self.vars.get(base + slot as usize)
     }
@@ -148,25 +142,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Pushes what fields of a value lead to.
-    fn fields<'n>(
-        &mut self,
-        mut of: Value,
-        mut iface: bool,
-        names: impl Iterator<Item = &'n [u8]>,
-        owner: NodeId,
-    ) -> Result<(), FuncError> {
-        for name in names {
-            self.ctx.meter.charge_steps(1)?;
-            self.charge_name(name)?;
-            (of, iface) = self.field(&of, iface, name, owner)?;
-        }
-        self.push(of, iface);
-        Ok(())
-    }
-
     /// Names in the source are as long as their author likes.
-    fn charge_name(&mut self, name: &[u8]) -> Result<(), FuncError> {
+    pub(super) fn charge_name(&mut self, name: &[u8]) -> Result<(), FuncError> {
         if name.len() < LONG_NAME { Ok(()) } else { self.ctx.meter.charge_scan(name.len()) }
     }
 
@@ -190,7 +167,7 @@ impl Machine<'_> {
         let frame = self.frames.last();
         let depth = frame.map_or(0, |frame| frame.depth + 1);
         let overlay = frame.and_then(|frame| frame.overlay.clone());
-        self.enter(template, data, overlay, depth, None);
+        self.enter(template, data, overlay, depth, false);
         Ok(Flow::Switch)
     }
 }

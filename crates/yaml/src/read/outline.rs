@@ -35,20 +35,26 @@ const MAX_LEVELS: usize = 100;
 const MAX_KEY: usize = 1000;
 
 /// Checks a document and tells the entries of its upper mappings: the keys on the way, and what
-/// stands under the last of them. `None`: the document is not plain, and may be no YAML; what has
-/// been told until then counts for nothing.
+/// stands under the last of them. `tell` says of a mapping that begins whether its entries are wanted.
+/// `None`: the document is not plain, and may be no YAML; what has been told until then counts for
+/// nothing.
 ///
 /// ```
 /// use catamaran_yaml::{Outlined, outline};
 /// let mut kind = "";
-/// let plain = outline("kind: Pod\nspec:\n  a: [1, 2]\n", |path, value| match (path, value) {
-///     (["kind"], Outlined::Text(text)) => kind = text,
-///     _ => {}
+/// let plain = outline("kind: Pod\nspec:\n  a: [1, 2]\n", |path, value| {
+///     if let (["kind"], Outlined::Text(text)) = (path, value) {
+///         kind = text;
+///     }
+///     false
 /// });
 /// assert_eq!((plain, kind), (Some(()), "Pod"));
-/// assert_eq!(outline("a: &b 1\n", |_, _| {}), None);
+/// assert_eq!(outline("a: &b 1\n", |_, _| true), None);
 /// ```
-pub fn outline<'a>(text: &'a str, tell: impl FnMut(&[&'a str], Outlined<'a>)) -> Option<()> {
+pub fn outline<'a>(
+    text: &'a str,
+    tell: impl FnMut(&[&'a str], Outlined<'a>) -> bool,
+) -> Option<()> {
     let lines = Lines { text, at: 0 };
     // All are looked at, many at once.
     let plain = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\n');
@@ -104,7 +110,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
+impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     fn run(mut self) -> Option<()> {
         while let Some(line) = self.lines.peek() {
             self.lines.take(line);
@@ -181,10 +187,10 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
             return None;
         }
         let above = self.levels.last().is_none_or(|level| level.told);
-        let told = above && form == Form::Mapping && self.path.len() < TOLD;
+        let mut told = above && form == Form::Mapping && self.path.len() < TOLD;
         if above && !self.path.is_empty() && self.path.len() <= TOLD {
             let begun = if form == Form::Mapping { Outlined::Mapping } else { Outlined::Sequence };
-            (self.tell)(&self.path, begun);
+            told &= (self.tell)(&self.path, begun);
         } else if self.path.is_empty() && form == Form::Sequence {
             return None; // no object
         }
@@ -209,7 +215,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
         // `- - key: value`: collections that begin on one line.
         while self.levels.last().is_some_and(|level| level.form == Form::Sequence) {
             let rest = content.strip_prefix('-')?;
-            let inner = rest.trim_start_matches(' ');
+            let inner = unindented(rest);
             if inner.is_empty() || inner.starts_with('#') && inner.len() < rest.len() {
                 self.open = true;
                 return Some(());
@@ -234,7 +240,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
         if told && let Some(last) = self.path.last_mut() {
             *last = name;
         }
-        let value = rest.trim_start_matches(' ');
+        let value = unindented(rest);
         let found = if value.is_empty() || value.starts_with('#') {
             self.open = true;
             Outlined::Open
@@ -302,7 +308,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>)> Outline<'a, F> {
     }
 }
 
-/// What a line holds behind its indentation.
+/// What a text holds behind the spaces at its start.
 fn unindented(line: &str) -> &str {
     let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
     line.get(spaces..).unwrap_or_default()
@@ -341,17 +347,15 @@ fn key(text: &str) -> Option<Option<(&str, &str)>> {
         let fits = !escaped && inner.len() <= MAX_KEY && (rest.is_empty() || rest.starts_with(' '));
         return if fits { Some(Some((inner, rest))) } else { None };
     }
-    let end = text.bytes().position(|byte| !is_key_byte(byte)).unwrap_or(text.len());
-    let (name, rest) = text.split_at_checked(end)?;
-    let is_key = rest == ":" || rest.starts_with(": ");
-    if !is_key {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|byte| !is_key_byte(*byte)).unwrap_or(bytes.len());
+    if !matches!(bytes.get(end..)?, [b':'] | [b':', b' ', ..]) {
         return Some(None);
     }
+    let (name, rest) = (text.get(..end)?, text.get(end + 1..)?);
     let fits = first.is_ascii_alphabetic() && name.len() <= MAX_KEY;
     // A null is no key.
-    (fits && !name.eq_ignore_ascii_case("null"))
-        .then_some(rest.get(1..))
-        .map(|rest| Some((name, rest?)))
+    (fits && !name.eq_ignore_ascii_case("null")).then_some(Some((name, rest)))
 }
 
 fn is_key_byte(byte: u8) -> bool {
@@ -395,7 +399,7 @@ fn quoted(text: &str) -> Option<(&str, &str, bool)> {
 
 /// Nothing but a comment may follow.
 fn ends(rest: &str) -> Option<()> {
-    let after = rest.trim_start_matches(' ');
+    let after = unindented(rest);
     (after.is_empty() || after.starts_with('#') && after.len() < rest.len()).then_some(())
 }
 
@@ -418,7 +422,8 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
             break;
         }
     }
-    let text = text.get(..end)?.trim_end_matches(' ');
+    let spaces = bytes.get(..end)?.iter().rev().take_while(|byte| **byte == b' ').count();
+    let text = text.get(..end - spaces)?;
     // Ports, counts and users are the most of what is no text.
     if matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
     {
@@ -435,20 +440,20 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
 fn flow(text: &str) -> Option<&str> {
     let is_list = text.starts_with('[');
     let close = if is_list { ']' } else { '}' };
-    let mut rest = text.get(1..)?.trim_start_matches(' ');
+    let mut rest = unindented(text.get(1..)?);
     if let Some(after) = rest.strip_prefix(close) {
         return Some(after);
     }
     loop {
         rest = word(rest)?;
         if !is_list {
-            rest = word(rest.strip_prefix(": ")?.trim_start_matches(' '))?;
+            rest = word(unindented(rest.strip_prefix(": ")?))?;
         }
-        rest = rest.trim_start_matches(' ');
+        rest = unindented(rest);
         if let Some(after) = rest.strip_prefix(close) {
             return Some(after);
         }
-        rest = rest.strip_prefix(',')?.trim_start_matches(' ');
+        rest = unindented(rest.strip_prefix(',')?);
     }
 }
 
