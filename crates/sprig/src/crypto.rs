@@ -11,8 +11,8 @@ use crate::random::{begin, fill};
 const COST: u32 = 10;
 /// What a hashed and a derived password cost, in hundredths of an RSA key of 2048 bits: both are slow on
 /// purpose.
-const HASHED: u32 = 150;
-const DERIVED: u32 = 250;
+const HASHED: u32 = 200;
+const DERIVED: u32 = 400;
 /// What deriving one needs for a moment, in bytes: 128 * r * N of scrypt.
 const DERIVING_BYTES: usize = (128 * 8) << 15;
 

@@ -312,6 +312,26 @@ fn keys_are_charged_before_they_are_made() {
 }
 
 #[test]
+fn slow_calls_count_as_many_keys_as_they_take_long() {
+    let calls = [
+        ("genCA \"x\" 1", 1),
+        ("genPrivateKey \"rsa\"", 13),
+        ("genPrivateKey \"dsa\"", 7),
+        ("bcrypt \"p\"", 2),
+        ("derivePassword 1 \"long\" \"p\" \"u\" \"s\"", 4),
+    ];
+    for (call, keys) in calls {
+        let budget = Budget { keys: keys - 1, ..Budget::default() };
+        let error = render_with(&format!("{{{{ {call} }}}}"), 1, budget).expect_err(call);
+        assert!(error.kind().is_budget(), "{call}: {error}");
+    }
+    let budget = Budget { keys: 3, ..Budget::default() };
+    render_with("{{ bcrypt \"p\" }}{{ (genCA \"x\" 1).Cert }}", 1, budget).expect("three");
+    // Charts are known that make so many certificates.
+    assert!(Budget::default().keys >= 51);
+}
+
+#[test]
 fn a_text_under_a_password_is_one_to_openssl() {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;

@@ -39,7 +39,7 @@ pub(super) struct PublicKey {
 /// What keys cost to make, in hundredths of the first (measured).
 const RSA_2048: u32 = 100;
 const RSA_4096: u32 = 1300;
-const DSA: u32 = 500;
+const DSA: u32 = 700;
 /// What a key on a curve costs to make and to sign with, in steps.
 const CURVE_STEPS: u64 = 50_000;
 

@@ -3,7 +3,9 @@
 
 mod certificate;
 mod der;
+mod fermat;
 mod keys;
+mod primes;
 mod rsa;
 
 use catamaran_gotemplate::{Ctx, FuncError, Heap, NamedType, Object, Type, Value};

@@ -1,16 +1,14 @@
 //! RSA and DSA over numbers and primes of crates: making keys, and RSA's signatures (PKCS #1 v1.5).
 
-use std::thread;
-
 use catamaran_gotemplate::{Ctx, FuncError};
-use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyForm, FixedMontyParams};
-use crypto_bigint::{BoxedUint, Odd, Uint};
-use crypto_primes::hazmat::{SetBits, SmallFactorsSieveFactory};
-use crypto_primes::{Flavor, is_prime, random_prime, sieve_and_find};
+use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
+use crypto_bigint::{BoxedUint, NonZero, Odd, U256, U2048, Uint};
+use crypto_primes::{Flavor, random_prime};
 use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
 
 use super::der::{self, Reader};
+use super::primes::{first_prime, two_primes};
 use crate::random::Random;
 
 /// More bits than this, and a signature of a key that a chart brings along takes seconds.
@@ -35,10 +33,11 @@ impl RsaKey {
         let e = BigUint::from(65_537_u32);
         loop {
             ctx.meter.check_deadline()?;
-            let (p, q) = two_primes::<LIMBS>(&Random::drawn(ctx), Random::drawn(ctx))
+            let (p, q) = two_primes::<LIMBS>(Random::drawn(ctx), Random::drawn(ctx))
                 .ok_or_else(|| FuncError::new("error generating rsa key: no prime found"))?;
-            // Two equal primes, or one that leaves 1 by 65537, are a matter of theory.
-            if p != q
+            let (p, q) = (number(&p), number(&q));
+            // Primes near each other, or one that leaves 1 by 65537, are a matter of theory.
+            if far_apart(&p, &q)
                 && let Some(d) = private_exponent(&e, &p, &q)
             {
                 return Ok(Self { n: &p * &q, e, d, p, q });
@@ -137,43 +136,15 @@ fn power(base: &[u8], exponent: &BigUint, modulus: &BigUint) -> Option<BigUint> 
     Some(BigUint::from_bytes_be(&power.to_be_bytes()))
 }
 
-/// Two primes, looked for at the same time: that is nearly all that a key takes.
-fn two_primes<const LIMBS: usize>(one: &Random, other: Random) -> Option<(BigUint, BigUint)> {
-    thread::scope(|scope| {
-        let first = thread::Builder::new().spawn_scoped(scope, || rsa_prime::<LIMBS>(one.clone()));
-        let second = rsa_prime::<LIMBS>(other)?;
-        let first = match first {
-            Ok(thread) => thread.join().ok()?,
-            Err(_) => rsa_prime::<LIMBS>(one.clone()), // no more threads for this process
-        };
-        Some((first?, second))
-    })
+fn number<const LIMBS: usize>(of: &Uint<LIMBS>) -> BigUint {
+    BigUint::from_bytes_be(of.to_be_bytes().as_ref())
 }
 
-/// A prime whose two highest bits are set, so that a product of two has twice as many bits.
-fn rsa_prime<const LIMBS: usize>(mut random: Random) -> Option<BigUint> {
-    let bits = Uint::<LIMBS>::BITS;
-    let sieve = SmallFactorsSieveFactory::<Uint<LIMBS>>::new(Flavor::Any, bits, SetBits::TwoMsb);
-    let prime = sieve_and_find(&mut random, sieve.ok()?, |_, number| {
-        may_be_prime(number) && is_prime(Flavor::Any, number)
-    });
-    Some(BigUint::from_bytes_be(BoxedUint::from(&prime.ok()??).to_be_bytes().as_ref()))
-}
-
-/// Fermat's test to base two: the quickest that finds nearly every number composite that is, since
-/// multiplying by two is no multiplication. What passes has to be looked at properly.
-fn may_be_prime<const LIMBS: usize>(number: &Uint<LIMBS>) -> bool {
-    let Some(modulus) = Odd::new(*number).into_option() else { return false };
-    let params = FixedMontyParams::new_vartime(modulus);
-    let exponent = number.wrapping_sub(&Uint::ONE);
-    let mut power = FixedMontyForm::one(&params);
-    for bit in (0..exponent.bits_vartime()).rev() {
-        power = power.square();
-        if exponent.bit_vartime(bit) {
-            power = power.double();
-        }
-    }
-    power == FixedMontyForm::one(&params)
+/// Whether the first 100 bits of two primes of one length differ, as the standard wants (FIPS 186-5,
+/// A.1.3): the product of others can be factored.
+fn far_apart(p: &BigUint, q: &BigUint) -> bool {
+    let difference = if p > q { p - q } else { q - p };
+    difference.bits() + 100 > p.bits()
 }
 
 fn private_exponent(public: &BigUint, p: &BigUint, q: &BigUint) -> Option<BigUint> {
@@ -191,27 +162,19 @@ fn private_exponent(public: &BigUint, p: &BigUint, q: &BigUint) -> Option<BigUin
 #[derive(Debug)]
 pub(super) struct DsaKey([BigUint; 5]);
 
-/// Primes up to here are tried as divisors before a number is tested at length.
-const SMALL: u32 = 4096;
-
 impl DsaKey {
     /// A new key with parameters of its own: 2048 and 256 bits.
     #[allow(clippy::many_single_char_names)] // the standard's names (FIPS 186-4)
     pub fn generate(ctx: &mut Ctx) -> Result<Self, FuncError> {
         let one = BigUint::from(1_u32);
-        let q: BoxedUint = random_prime(&mut Random::drawn(ctx), Flavor::Any, 256);
-        let q = BigUint::from_bytes_be(&q.to_be_bytes());
+        let order: U256 = random_prime(&mut Random::drawn(ctx), Flavor::Any, 256);
         let p = loop {
             ctx.meter.check_deadline()?;
-            let mut data = [0; 256];
-            crate::random::fill(ctx, &mut data);
-            data[0] |= 0x80;
-            let start = BigUint::from_bytes_be(&data);
-            let candidate = &start - &start % (&q << 1_u32) + &one;
-            if candidate.bits() == 2048 && is_large_prime(&candidate) {
-                break candidate;
+            if let Some(prime) = prime_above_multiple(ctx, order) {
+                break number(&prime);
             }
         };
+        let q = number(&order);
         let exponent = (&p - &one) / &q;
         let mut h = BigUint::from(2_u32);
         let g = loop {
@@ -247,11 +210,14 @@ impl DsaKey {
     }
 }
 
-fn is_large_prime(number: &BigUint) -> bool {
-    let divides = |small: u32| number % small == BigUint::default();
-    if (3..SMALL).step_by(2).any(divides) {
-        return false;
-    }
-    let boxed = BoxedUint::from_be_slice(&number.to_bytes_be(), 2048);
-    boxed.is_ok_and(|number| is_prime(Flavor::Any, &number))
+/// A prime of 2048 bits that leaves 1 when it is divided by another; seldom none is near what was drawn.
+fn prime_above_multiple(ctx: &mut Ctx, order: U256) -> Option<U2048> {
+    let mut data = [0; 256];
+    crate::random::fill(ctx, &mut data);
+    data[0] |= 0x80;
+    let start = U2048::from_be_slice(&data);
+    let divisor = NonZero::new(order.resize()).into_option()?;
+    let rest: U2048 = start.rem_vartime(&divisor);
+    let prime = first_prime(start.wrapping_sub(&rest).wrapping_add(&U2048::ONE), order)?;
+    (prime.bits() == U2048::BITS).then_some(prime)
 }
