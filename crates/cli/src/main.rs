@@ -142,17 +142,19 @@ fn parse() -> Cli {
         heap::for_once();
     }
     let command = command(first);
-    let words = if is_helms { charts::in_helms_manner(words) } else { words };
-    let matches = command.try_get_matches_from(words);
-    if is_helms
-        && let Ok(matches) = &matches
-        && let Err(why) = charts::check_typed(matches)
-    {
-        eprintln!("{why}");
-        std::process::exit(1);
+    let words = if is_helms { charts::in_helms_manner(words) } else { Ok(words) };
+    let matches = command.try_get_matches_from(words.unwrap_or_else(refuse));
+    if is_helms && let Ok(matches) = &matches {
+        charts::check_typed(matches).unwrap_or_else(refuse);
     }
     let asked = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
+}
+
+/// Ends the process over a command line, as helm does.
+fn refuse<T>(why: String) -> T {
+    eprintln!("{why}");
+    std::process::exit(1)
 }
 
 /// Gives a command its flags.

@@ -27,7 +27,18 @@ pub fn is_oci(text: &str) -> bool {
     text.starts_with("oci://")
 }
 
+/// Whether an address of HTTP names no server. Go reads such a one, and tells when it is asked for;
+/// [`Url`] takes the path's beginning for the server.
+fn is_hostless(text: &str) -> bool {
+    let rest = text.split_once("://").map(|(_, rest)| rest);
+    is_http(text) && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+}
+
 pub(crate) fn parse(text: &str) -> Result<Url, RepositoryError> {
+    if is_hostless(text) {
+        let message = "http: no Host in request URL".to_owned();
+        return Err(RepositoryError::Transport { address: shown(text), message });
+    }
     Url::parse(text).map_err(|_| RepositoryError::Address(shown(text)))
 }
 
@@ -59,6 +70,9 @@ pub fn shown(text: &str) -> String {
 pub(crate) fn resolve(base: &str, reference: &str) -> Result<String, RepositoryError> {
     if scheme(reference).is_some() {
         return Ok(reference.to_owned());
+    }
+    if let Some((scheme, path)) = base.split_once("://").filter(|_| is_hostless(base)) {
+        return Ok(format!("{scheme}://{}/{reference}", path.trim_end_matches('/')));
     }
     let mut folder = parse(base)?;
     if !folder.path().ends_with('/') {
@@ -105,6 +119,13 @@ mod tests {
     }
 
     #[test]
+    fn an_address_without_a_server_is_not_one_of_another() {
+        for address in ["http://", "https:///charts", "http://?x", "HTTP:///x"] {
+            assert!(parse(address).is_err(), "{address}");
+        }
+    }
+
+    #[test]
     fn addresses_in_an_index_are_seen_from_the_repository() {
         for (base, reference, expected) in [
             ("http://h/charts", "a-1.tgz", "http://h/charts/a-1.tgz"),
@@ -113,6 +134,8 @@ mod tests {
             ("http://h/charts", "/a.tgz", "http://h/a.tgz"),
             ("http://h/charts", "../a.tgz", "http://h/a.tgz"),
             ("http://h/charts", "https://o/a.tgz", "https://o/a.tgz"),
+            ("http://", "index.yaml", "http:///index.yaml"),
+            ("http:///charts/", "index.yaml", "http:///charts/index.yaml"),
         ] {
             assert_eq!(resolve(base, reference).unwrap(), expected, "{base} {reference}");
         }

@@ -28,5 +28,5 @@ pub use dependencies::Dependencies;
 pub use error::{IndexError, RepositoryError};
 pub use index::{ChartVersion, Index};
 pub use locate::{Finder, Wanted};
-pub use provenance::{OpenPgpError, ProvenanceError};
+pub use provenance::{OpenPgpError, ProvenanceError, verify_signed};
 pub use settings::Settings;

@@ -1,6 +1,8 @@
 //! Writes inputs to start fuzzing from, and dictionaries, made of the project's own fixtures:
 //! `seeds OUT` makes `OUT/<target>/` and `OUT/<target>.dict`.
 
+mod signed;
+
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fs;
@@ -32,8 +34,12 @@ fn main() -> Outcome<()> {
     )?;
     seeds.write("strvals", &lines(&cases)?)?;
     seeds.write("render_generated", &noise())?;
+    seeds.write("provenance", &signed::inputs(&seeds.root.join(SIGNED))?)?;
     seeds.dictionaries()
 }
+
+/// Where the fixtures of signed charts are.
+const SIGNED: &str = "crates/repository/tests/provenance";
 
 /// Larger inputs only slow the search down.
 const MAX_SEED: usize = 8 << 10;

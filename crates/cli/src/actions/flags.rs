@@ -70,14 +70,17 @@ impl WaitArgs {
 }
 
 /// Ours waits by watching in any case; helm's other ways are taken as the wish to wait, or not to.
-pub(crate) fn strategy(text: &str) -> Result<bool, String> {
+fn strategy(text: &str) -> Result<bool, String> {
     match text {
         "watcher" | "legacy" => Ok(true),
         "hookOnly" => Ok(false),
-        other => go_bool(other).map_err(|_| {
-            format!("invalid wait input {other:?}. Valid inputs are watcher, hookOnly, and legacy")
-        }),
+        other => go_bool(other).map_err(|_| wrong_strategy(other)),
     }
+}
+
+/// What Helm 4 says of a way to wait that it does not know.
+pub(crate) fn wrong_strategy(text: &str) -> String {
+    format!("invalid wait input {text:?}. Valid inputs are watcher, hookOnly, and legacy")
 }
 
 /// How long to wait at most, as Go writes it. What is over before it begins is over at once.

@@ -20,7 +20,7 @@ mod upgrade;
 
 use anyhow::{Error, Result, anyhow, bail};
 
-pub(crate) use flags::{strategy, timeout};
+pub(crate) use flags::{timeout, wrong_strategy};
 pub(crate) use history::{HistoryArgs, run as history};
 pub(crate) use install::{InstallArgs, run as install};
 pub(crate) use rollback::{RollbackArgs, run as rollback};

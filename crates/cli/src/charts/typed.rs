@@ -1,10 +1,14 @@
 //! What helm says of flags when a command line is read, before anything is done.
 
 use std::env;
+use std::ffi::OsStr;
 
 use catamaran_chart::Profile;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+
+use super::flags::go_bool;
+use crate::actions::wrong_strategy;
 
 /// Says what helm says of the flags of one of its commands.
 ///
@@ -24,9 +28,36 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<(), String> {
         let why = format!("invalid color mode {when:?}: must be one of: never, auto, always");
         return Err(format!("level=WARN msg=\"command failed\" error={why:?}"));
     }
-    if !matches!(matches.try_get_one("profile"), Ok(Some(Profile::Helm318))) {
+    let is_helm3 = matches!(matches.try_get_one("profile"), Ok(Some(Profile::Helm318)));
+    check_wait(matches, is_helm3)?;
+    if !is_helm3 {
         warn_of_deprecated(command, matches);
     }
+    Ok(())
+}
+
+/// Helm 3's `--wait` is a switch. Helm 4 takes two spellings of one, and would rather not see them.
+fn check_wait(matches: &ArgMatches, is_helm3: bool) -> Result<(), String> {
+    if !matches!(matches.try_contains_id("wait"), Ok(true)) {
+        return Ok(());
+    }
+    let typed = matches.get_raw("wait").and_then(Iterator::last).and_then(OsStr::to_str);
+    let (text, instead) = match typed {
+        None | Some("watcher" | "legacy" | "hookOnly") => return Ok(()),
+        Some("true") if !is_helm3 => ("true", "watcher"),
+        Some("false") if !is_helm3 => ("false", "hookOnly"),
+        Some(other) => {
+            let read =
+                if is_helm3 { go_bool(other).map(|_| ()) } else { Err(wrong_strategy(other)) };
+            return read.map_err(|why| {
+                format!("Error: invalid argument {other:?} for \"--wait\" flag: {why}")
+            });
+        }
+    };
+    let text = format!(
+        "--wait={text} is deprecated (boolean value) and can be replaced with --wait={instead}"
+    );
+    eprintln!("level=WARN msg={text:?}");
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use super::flags::go_bool;
+
 /// Switches of all commands, which take no word behind them.
 const SWITCHES: [&str; 5] = ["--debug", "--kube-insecure-skip-tls-verify", "--help", "-h", "-V"];
 
@@ -45,21 +47,45 @@ fn bring(words: &mut [OsString], to: usize) {
     }
 }
 
-/// The same words with every value written out: of a flag of one letter with nothing behind its `=`,
-/// pflag takes the `=` for the value.
-pub(crate) fn in_helms_manner(words: Vec<OsString>) -> Vec<OsString> {
+/// The same words as clap is to have them: `--help` alone where it is to be shown, since helm takes
+/// `--help=false` too, and every value written out.
+///
+/// # Errors
+///
+/// A value of `--help` that is no boolean, in helm's words.
+pub(crate) fn in_helms_manner(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let mut flags = true;
-    let in_manner = |mut word: OsString| {
+    let mut read = Vec::with_capacity(words.len());
+    for word in words {
         flags &= word != "--";
-        if let [b'-', letter, b'='] = word.as_encoded_bytes()
-            && letter.is_ascii_alphabetic()
-            && flags
-        {
-            word.push("=");
+        match word.to_str().and_then(help).filter(|_| flags) {
+            Some(asked) => read.extend(asked?.then(|| OsString::from("--help"))),
+            None if flags => read.push(with_value(word)),
+            None => read.push(word),
         }
-        word
-    };
-    words.into_iter().map(in_manner).collect()
+    }
+    Ok(read)
+}
+
+/// Whether a word with a value asks for help; `None` if it is not about help.
+fn help(word: &str) -> Option<Result<bool, String>> {
+    let short = word.strip_prefix("-h=").filter(|value| !value.is_empty());
+    let value = word.strip_prefix("--help=").or(short)?;
+    Some(
+        go_bool(value).map_err(|why| {
+            format!("Error: invalid argument {value:?} for \"-h, --help\" flag: {why}")
+        }),
+    )
+}
+
+/// Of a flag of one letter with nothing behind its `=`, pflag takes the `=` for the value.
+fn with_value(mut word: OsString) -> OsString {
+    if let [b'-', letter, b'='] = word.as_encoded_bytes()
+        && letter.is_ascii_alphabetic()
+    {
+        word.push("=");
+    }
+    word
 }
 
 #[cfg(test)]

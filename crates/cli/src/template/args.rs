@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::actions::{strategy, timeout};
+use crate::actions::timeout;
 use crate::charts::flags::ValueArgs;
 use crate::charts::rendering::RenderingArgs;
 use crate::charts::slices::{Pairs, Slice};
@@ -127,10 +127,9 @@ pub(crate) struct IgnoredArgs {
         hide = true,
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "watcher",
-        value_parser = strategy
+        default_missing_value = "watcher"
     )]
-    wait: Option<bool>,
+    wait: Option<String>,
     #[arg(long, hide = true)]
     description: Option<String>,
     #[arg(short, long, hide = true)]

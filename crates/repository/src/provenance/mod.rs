@@ -104,6 +104,20 @@ pub(crate) fn check(
     verify(&load(keyring)?, name, archive, provenance)
 }
 
+/// Checks an archive by a provenance and a keyring that are at hand; `place` is what errors call the
+/// keyring.
+///
+/// # Errors
+/// Why the archive does not count as signed by a key of the keyring.
+pub fn verify_signed(
+    name: &str,
+    archive: &[u8],
+    provenance: &[u8],
+    (keyring, place): (&[u8], &str),
+) -> Result<(), ProvenanceError> {
+    verify(&read_keyring(keyring, place)?, name, archive, provenance)
+}
+
 fn check_name(name: &str) -> Result<(), ProvenanceError> {
     let extension = Path::new(name).extension();
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("tgz")) {
@@ -119,7 +133,11 @@ fn load(keyring: &Path) -> Result<Keyring, ProvenanceError> {
         let verb = if error.kind() == ErrorKind::IsADirectory { "read" } else { "open" };
         ProvenanceError::Keyring(format!("{verb} {place}: {}", go_reason(&error)))
     })?;
-    openpgp::keyring(&data, &place).map_err(ProvenanceError::Keyring)
+    read_keyring(&data, &place)
+}
+
+fn read_keyring(data: &[u8], place: &str) -> Result<Keyring, ProvenanceError> {
+    openpgp::keyring(data, place).map_err(ProvenanceError::Keyring)
 }
 
 fn verify(
