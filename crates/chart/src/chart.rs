@@ -136,6 +136,11 @@ fn has_no_entries(annotations: &Option<BTreeMap<String, String>>) -> bool {
     annotations.as_ref().is_none_or(BTreeMap::is_empty)
 }
 
+#[allow(clippy::ref_option, reason = "serde asks so")]
+fn has_no_items<T>(list: &Option<Vec<T>>) -> bool {
+    list.as_ref().is_none_or(Vec::is_empty)
+}
+
 fn is_manifest(name: &str) -> bool {
     let Some((_, extension)) = name.rsplit_once('.') else { return false };
     ["yaml", "yml", "json"].iter().any(|e| extension.eq_ignore_ascii_case(e))
@@ -151,9 +156,10 @@ pub struct Metadata {
     /// The project's home page.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub home: String,
-    /// Where its source code lies.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sources: Vec<String>,
+    /// Where its source code lies. Of this list, and those below, templates of Helm 3 see whether
+    /// there is none, or one without items.
+    #[serde(skip_serializing_if = "has_no_items")]
+    pub sources: Option<Vec<String>>,
     /// The chart's version, a semantic one (Helm is lenient: `1.2`, `v1`).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
@@ -161,11 +167,11 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// For searching.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub keywords: Vec<String>,
+    #[serde(skip_serializing_if = "has_no_items")]
+    pub keywords: Option<Vec<String>>,
     /// Who looks after it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub maintainers: Vec<Maintainer>,
+    #[serde(skip_serializing_if = "has_no_items")]
+    pub maintainers: Option<Vec<Maintainer>>,
     /// The URL of an icon.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub icon: String,
@@ -190,9 +196,10 @@ pub struct Metadata {
     /// A constraint on the cluster's version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_version: String,
-    /// The charts this one needs under `charts/`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub dependencies: Vec<Dependency>,
+    /// The charts this one needs under `charts/`. A chart that has the list, be it without items, has
+    /// a say in what its subcharts need.
+    #[serde(skip_serializing_if = "has_no_items")]
+    pub dependencies: Option<Vec<Dependency>>,
     /// `application` (also when empty) or `library`; Chart.yaml's `type`.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,

@@ -184,7 +184,7 @@ fn all_maintainers(maintainers: &[Value]) -> Rule {
 }
 
 fn sources(metadata: &Metadata) -> Rule {
-    match metadata.sources.iter().find(|source| !address::is_request_url(source)) {
+    match metadata.sources.iter().flatten().find(|source| !address::is_request_url(source)) {
         Some(source) => Err(format!("invalid source URL '{source}'")),
         None => Ok(()),
     }
@@ -206,7 +206,7 @@ fn kind(metadata: &Metadata) -> Rule {
 }
 
 fn dependencies(metadata: &Metadata) -> Rule {
-    if metadata.dependencies.is_empty() || metadata.api_version == "v2" {
+    if metadata.dependencies.as_ref().is_none_or(Vec::is_empty) || metadata.api_version == "v2" {
         return Ok(());
     }
     let found = &metadata.api_version;

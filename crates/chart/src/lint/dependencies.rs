@@ -20,7 +20,8 @@ pub(super) fn check(
             return;
         }
     };
-    let wanted: Vec<&str> = chart.metadata.dependencies.iter().map(|d| d.name.as_str()).collect();
+    let wanted: Vec<&str> =
+        chart.metadata.dependencies.iter().flatten().map(|d| d.name.as_str()).collect();
     let there: Vec<&str> = chart.dependencies.iter().map(Chart::name).collect();
     for (severity, what, names) in [
         (Severity::Error, "chart metadata is missing these dependencies", without(&there, &wanted)),
@@ -43,7 +44,7 @@ fn without<'n>(names: &[&'n str], others: &[&str]) -> Vec<&'n str> {
 
 fn repeated(chart: &Chart) -> Vec<&str> {
     let mut seen = BTreeSet::new();
-    let names = chart.metadata.dependencies.iter().map(|dependency| {
+    let names = chart.metadata.dependencies.iter().flatten().map(|dependency| {
         if dependency.alias.is_empty() { &dependency.name } else { &dependency.alias }
     });
     names.filter(|name| !seen.insert(*name)).map(String::as_str).collect()

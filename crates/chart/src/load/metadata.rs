@@ -79,23 +79,23 @@ fn fill(metadata: &mut Metadata, nulls: &mut Nulls, fields: Fields<'_>) -> Resul
     if let Some(items) = fields.list("dependencies", "[]*v2.Dependency")? {
         nulls.dependencies = items.iter().position(Value::is_null);
         let items = items.iter().filter(|item| !item.is_null());
-        metadata.dependencies =
-            items.map(|item| dependency(item, fields)).collect::<Result<_, _>>()?;
+        let read = items.map(|item| dependency(item, fields)).collect::<Result<_, _>>()?;
+        metadata.dependencies = Some(read);
     }
     set(&mut metadata.deprecated, fields.flag("deprecated")?);
     set(&mut metadata.description, fields.text("description")?);
     set(&mut metadata.home, fields.text("home")?);
     set(&mut metadata.icon, fields.text("icon")?);
-    set(&mut metadata.keywords, fields.texts("keywords")?);
+    metadata.keywords = fields.texts("keywords")?.or_else(|| metadata.keywords.take());
     set(&mut metadata.kube_version, fields.text("kubeVersion")?);
     if let Some(items) = fields.list("maintainers", "[]*v2.Maintainer")? {
         nulls.maintainers = items.iter().any(Value::is_null);
         let items = items.iter().filter(|item| !item.is_null());
-        metadata.maintainers =
-            items.map(|item| maintainer(item, fields)).collect::<Result<_, _>>()?;
+        let read = items.map(|item| maintainer(item, fields)).collect::<Result<_, _>>()?;
+        metadata.maintainers = Some(read);
     }
     set(&mut metadata.name, fields.text("name")?);
-    set(&mut metadata.sources, fields.texts("sources")?);
+    metadata.sources = fields.texts("sources")?.or_else(|| metadata.sources.take());
     set(&mut metadata.tags, fields.text("tags")?);
     set(&mut metadata.kind, fields.text("type")?);
     set(&mut metadata.version, fields.text("version")?);
@@ -208,7 +208,7 @@ pub(super) fn validate(metadata: &mut Metadata, nulls: &Nulls) -> Result<(), Loa
     if nulls.maintainers {
         return invalid("maintainers must not contain empty or null nodes".into());
     }
-    let dependencies = &metadata.dependencies;
+    let dependencies = metadata.dependencies.as_deref().unwrap_or_default();
     validate_dependencies(dependencies.get(..nulls.dependencies.unwrap_or(dependencies.len())))?;
     match nulls.dependencies {
         Some(_) => invalid("dependencies must not contain empty or null nodes".into()),
@@ -251,12 +251,12 @@ fn sanitize_all(metadata: &mut Metadata) {
     texts.into_iter().for_each(sanitize);
     sanitize(&mut metadata.app_version);
     sanitize(&mut metadata.kube_version);
-    sources.iter_mut().chain(keywords).for_each(sanitize);
-    for Maintainer { name, email, url } in maintainers {
+    sources.iter_mut().chain(keywords).flatten().for_each(sanitize);
+    for Maintainer { name, email, url } in maintainers.iter_mut().flatten() {
         [name, email, url].into_iter().for_each(sanitize);
     }
-    for Dependency { name, version, repository, condition, tags, .. } in &mut metadata.dependencies
-    {
+    for dependency in metadata.dependencies.iter_mut().flatten() {
+        let Dependency { name, version, repository, condition, tags, .. } = dependency;
         [name, version, repository, condition].into_iter().for_each(sanitize);
         tags.iter_mut().for_each(sanitize);
     }

@@ -84,7 +84,7 @@ impl Chart {
     /// The dependencies of Chart.yaml that are not under `charts/`, by name.
     pub fn missing_dependencies(&self) -> Vec<String> {
         let there = |name: &String| self.dependencies.iter().any(|child| child.name() == name);
-        let wanted = self.metadata.dependencies.iter().map(|dependency| &dependency.name);
+        let wanted = self.metadata.dependencies.iter().flatten().map(|dependency| &dependency.name);
         wanted.filter(|name| !there(name)).cloned().collect()
     }
 

@@ -117,10 +117,12 @@ fn chart_struct(heap: &mut Heap, node: &Node<'_>, is_root: bool) -> Value {
 fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Field> {
     let metadata = &node.chart.metadata;
     let text = |text: &str| Value::from(text);
-    let maintainers: Vec<_> =
-        metadata.maintainers.iter().map(|m| maintainer(heap, m, profile)).collect();
-    let dependencies: Vec<_> =
-        node.requirements.iter().map(|d| dependency(heap, d, profile)).collect();
+    let maintainers = metadata.maintainers.as_ref();
+    let maintainers =
+        maintainers.map(|all| all.iter().map(|m| maintainer(heap, m, profile)).collect());
+    let dependencies = node.requirements.as_ref();
+    let dependencies =
+        dependencies.map(|all| all.iter().map(|d| dependency(heap, d, profile)).collect());
     let texts_by_name = Type::Map(&Type::String);
     let annotations = match &metadata.annotations {
         Some(_) => heap.new_map_of(texts_by_name),
@@ -132,10 +134,10 @@ fn metadata_fields(heap: &mut Heap, node: &Node<'_>, profile: Profile) -> Vec<Fi
     vec![
         ("Name", "name", text(&node.name)),
         ("Home", "home", text(&metadata.home)),
-        ("Sources", "sources", texts(heap, &metadata.sources, profile)),
+        ("Sources", "sources", texts(heap, metadata.sources.as_deref(), profile)),
         ("Version", "version", text(&metadata.version)),
         ("Description", "description", text(&metadata.description)),
-        ("Keywords", "keywords", texts(heap, &metadata.keywords, profile)),
+        ("Keywords", "keywords", texts(heap, metadata.keywords.as_deref(), profile)),
         ("Maintainers", "maintainers", list(heap, &MAINTAINERS, maintainers, profile)),
         ("Icon", "icon", text(&metadata.icon)),
         ("APIVersion", "apiVersion", text(&metadata.api_version)),
@@ -167,17 +169,18 @@ fn maintainer(heap: &mut Heap, maintainer: &Maintainer, profile: Profile) -> Val
 }
 
 fn dependency(heap: &mut Heap, dependency: &Dependency, profile: Profile) -> Value {
-    let imports: Vec<_> = dependency
-        .import_values
-        .iter()
+    let imports = dependency.import_values.iter();
+    let imports: Vec<_> = imports
         .map(|import| crate::values::tables::load_value(heap, import).unwrap_or_default())
         .collect();
+    let imports = Some(imports).filter(|imports| !imports.is_empty());
+    let tags = Some(&*dependency.tags).filter(|tags| !tags.is_empty());
     let fields = vec![
         ("Name", "name", Value::from(dependency.name.as_str())),
         ("Version", "version", Value::from(dependency.version.as_str())),
         ("Repository", "repository", Value::from(dependency.repository.as_str())),
         ("Condition", "condition", Value::from(dependency.condition.as_str())),
-        ("Tags", "tags", texts(heap, &dependency.tags, profile)),
+        ("Tags", "tags", texts(heap, tags, profile)),
         ("Enabled", "enabled", Value::Bool(dependency.enabled)),
         ("ImportValues", "import-values", list(heap, &Type::LIST, imports, profile)),
         ("Alias", "alias", Value::from(dependency.alias.as_str())),
@@ -189,16 +192,16 @@ fn dependency(heap: &mut Heap, dependency: &Dependency, profile: Profile) -> Val
 }
 
 /// In 4.3 every list of `.Chart` has become one of anything, and never nil.
-fn list(heap: &mut Heap, ty: &'static Type, items: Vec<Value>, profile: Profile) -> Value {
-    Value::List(match profile {
-        Profile::Helm43 => heap.new_list(items),
-        Profile::Helm318 if items.is_empty() => heap.new_nil_list(*ty),
-        Profile::Helm318 => heap.new_list_of(*ty, items),
+fn list(heap: &mut Heap, ty: &'static Type, items: Option<Vec<Value>>, profile: Profile) -> Value {
+    Value::List(match (profile, items) {
+        (Profile::Helm43, items) => heap.new_list(items.unwrap_or_default()),
+        (Profile::Helm318, None) => heap.new_nil_list(*ty),
+        (Profile::Helm318, Some(items)) => heap.new_list_of(*ty, items),
     })
 }
 
-fn texts(heap: &mut Heap, texts: &[String], profile: Profile) -> Value {
-    let items = texts.iter().map(|text| Value::from(text.as_str())).collect();
+fn texts(heap: &mut Heap, texts: Option<&[String]>, profile: Profile) -> Value {
+    let items = texts.map(|texts| texts.iter().map(|text| text.as_str().into()).collect());
     list(heap, &Type::STRINGS, items, profile)
 }
 

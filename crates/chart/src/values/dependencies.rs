@@ -21,16 +21,13 @@ impl Coalescer<'_> {
         self.import(root)
     }
 
-    /// A chart without requirements takes everything under `charts/` as it is,
-    /// requirements of those included: Helm looks no further there.
+    /// A chart without a list of requirements takes everything under `charts/` as it is, requirements
+    /// of those included: Helm looks no further there. With a list it does, be it empty.
     fn enable(&mut self, chart: &mut Node<'_>, values: Map, path: &str) -> Result<(), Mismatch> {
-        if chart.requirements.is_empty() {
-            return Ok(());
-        }
-        take_aliases(chart, self.profile);
+        let Some(mut requirements) = chart.requirements.take() else { return Ok(()) };
+        take_aliases(chart, &mut requirements, self.profile);
         let values = self.values(chart, values, false)?;
         let mut disabled = Vec::new();
-        let mut requirements = std::mem::take(&mut chart.requirements);
         for requirement in &mut requirements {
             let mut enabled = by_tags(self.heap, values, requirement);
             if let Some(decided) = self.by_condition(values, path, requirement) {
@@ -47,7 +44,7 @@ impl Coalescer<'_> {
             let path = format!("{path}{}.", child.name);
             self.enable(child, values, &path)?;
         }
-        chart.requirements = requirements;
+        chart.requirements = Some(requirements).filter(|left| !left.is_empty());
         Ok(())
     }
 
@@ -78,13 +75,13 @@ impl Coalescer<'_> {
         for child in &mut chart.children {
             self.import(child)?;
         }
-        if chart.requirements.is_empty() {
+        if chart.requirements.is_none() {
             return Ok(());
         }
         let nothing = self.heap.new_map();
         let values = self.values(chart, nothing, true)?;
         let imported = self.heap.new_map();
-        for requirement in &chart.requirements {
+        for requirement in chart.requirements.iter().flatten() {
             for import in &requirement.import_values {
                 let Some((child, parent)) = import_paths(import) else { continue };
                 match table_at(self.heap, values, &format!("{}.{child}", requirement.name)) {
@@ -139,7 +136,7 @@ impl Coalescer<'_> {
 
 /// Puts a copy of each required chart in the place of the originals, under the
 /// alias. What nobody requires (a version out of range counts as that) stays.
-fn take_aliases(chart: &mut Node<'_>, profile: Profile) {
+fn take_aliases(chart: &mut Node<'_>, requirements: &mut [Dependency], profile: Profile) {
     let fits = |child: &Node<'_>, requirement: &Dependency| {
         child.name == requirement.name
             && super::compatible(&requirement.version, &child.chart.metadata.version, profile)
@@ -147,15 +144,15 @@ fn take_aliases(chart: &mut Node<'_>, profile: Profile) {
     let mut children: Vec<_> = chart
         .children
         .iter()
-        .filter(|child| !chart.requirements.iter().any(|requirement| fits(child, requirement)))
+        .filter(|child| !requirements.iter().any(|requirement| fits(child, requirement)))
         .cloned()
         .collect();
-    for requirement in &mut chart.requirements {
+    for requirement in requirements {
         if let Some(found) = chart.children.iter().find(|child| fits(child, requirement)) {
             let mut copy = found.clone();
             if !requirement.alias.is_empty() {
                 // Helm 3 leaves what the copy holds with the original, unless it looks at it again.
-                if profile == Profile::Helm318 && copy.requirements.is_empty() {
+                if profile == Profile::Helm318 && copy.requirements.is_none() {
                     for child in &mut copy.children {
                         child.parent_before_alias = Some(copy.name.clone());
                     }

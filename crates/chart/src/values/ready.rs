@@ -59,7 +59,7 @@ struct Shape {
     index: usize,
     name: String,
     parent_before_alias: Option<String>,
-    requirements: Vec<Dependency>,
+    requirements: Option<Vec<Dependency>>,
     children: Vec<Shape>,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Node<'c> {
     pub(crate) defaults: Map,
     /// What Chart.yaml asks for; once processed, what is enabled, by the names
     /// they go by.
-    pub(crate) requirements: Vec<Dependency>,
+    pub(crate) requirements: Option<Vec<Dependency>>,
     pub(crate) children: Vec<Node<'c>>,
 }
 

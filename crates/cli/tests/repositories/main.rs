@@ -81,6 +81,7 @@ fn dependencies_of_charts() {
         ("v2", "{name: c, version: \"1\", repository: \"@nope\"}", ""),
         ("v2", "{name: c, version: \"1\", repository: nope}", ""),
         ("v2", "{name: c, repository: \"@r\"}", ""),
+        ("v2", "[]", ""),
     ];
     for (number, (version, first, second)) in cases.iter().enumerate() {
         let make = |at: &str| {
@@ -91,7 +92,11 @@ fn dependencies_of_charts() {
                 .unwrap();
             let all = [first, second].into_iter().filter(|text| !text.is_empty());
             let all = all.map(|text| text.replace("ADDRESS", &address)).collect::<Vec<_>>();
-            let more = format!("version: 1.0.0\ndependencies:\n- {}\n", all.join("\n- "));
+            let wanted = match *first {
+                "[]" => " []".to_owned(),
+                _ => format!("\n- {}", all.join("\n- ")),
+            };
+            let more = format!("version: 1.0.0\ndependencies:{wanted}\n");
             chart(&folder.join("p"), "p", &more.replace("v2", version));
             folder
         };

@@ -18,11 +18,10 @@ pub fn list(path: &Path, widest: usize) -> Result<String, RepositoryError> {
     let path = PathBuf::from(gopath::clean(&path.to_string_lossy()));
     fs::metadata(&path).map_err(|error| RepositoryError::io("stat", &path, &error))?;
     let chart = Chart::load(&path)?;
-    let wanted = &chart.metadata.dependencies;
     let charts = PathBuf::from(gopath::join(&path.to_string_lossy(), "charts"));
-    if wanted.is_empty() {
+    let Some(wanted) = &chart.metadata.dependencies else {
         return Ok(format!("WARNING: no dependencies at {}\n", charts.display()));
-    }
+    };
     let mut rows = vec![["NAME", "VERSION", "REPOSITORY", "STATUS"].map(str::to_owned)];
     for dependency in wanted {
         let Dependency { name, version, repository, .. } = dependency;

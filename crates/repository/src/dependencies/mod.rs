@@ -90,10 +90,7 @@ impl<'a> Dependencies<'a> {
     /// failed.
     pub async fn update(mut self) -> Result<(), RepositoryError> {
         let chart = self.load()?;
-        let mut wanted = chart.metadata.dependencies.clone();
-        if wanted.is_empty() {
-            return Ok(());
-        }
+        let Some(mut wanted) = chart.metadata.dependencies.clone() else { return Ok(()) };
         let known = repositories(&self.finder.settings.repository_config)?;
         let mut names = self.names(&mut wanted, &known)?;
         self.fetch_unmanaged(&wanted, &mut names).await;
@@ -117,7 +114,7 @@ impl<'a> Dependencies<'a> {
         self.must_be_signed = false;
         let chart = self.load()?;
         let Some(lock) = chart.lock else { return self.update().await };
-        let mut wanted = chart.metadata.dependencies.clone();
+        let mut wanted = chart.metadata.dependencies.clone().unwrap_or_default();
         let is_v1 = chart.metadata.api_version == "v1";
         let old_digest = lock::digest_of_helm_2(&wanted)?;
         let known = repositories(&self.finder.settings.repository_config)?;

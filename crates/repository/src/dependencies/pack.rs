@@ -43,7 +43,7 @@ fn add(
     let mut metadata = chart.metadata.clone();
     let is_v1 = metadata.api_version == "v1";
     if is_v1 {
-        metadata.dependencies.clear();
+        metadata.dependencies = None;
     }
     let value = |result: serde_json::Result<serde_json::Value>| {
         result.map_err(|error| RepositoryError::Dependency(error.to_string()))
