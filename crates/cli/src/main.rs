@@ -143,16 +143,16 @@ fn parse() -> Cli {
     }
     let command = command(first);
     let words = if is_helms { charts::in_helms_manner(words) } else { Ok(words) };
-    let matches = command.try_get_matches_from(words.unwrap_or_else(refuse));
+    let matches = command.try_get_matches_from(words.unwrap_or_else(|why| refuse(&why)));
     if is_helms && let Ok(matches) = &matches {
-        charts::check_typed(matches).unwrap_or_else(refuse);
+        charts::check_typed(matches).unwrap_or_else(|why| refuse(&why));
     }
     let asked = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     asked.unwrap_or_else(|error| charts::exit_with_usage(&error))
 }
 
 /// Ends the process over a command line, as helm does.
-fn refuse<T>(why: String) -> T {
+fn refuse(why: &str) -> ! {
     eprintln!("{why}");
     std::process::exit(1)
 }

@@ -1,7 +1,6 @@
 //! What an install and an upgrade have in common: from a chart to a deployed revision.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail};
@@ -14,7 +13,6 @@ use catamaran_release::{
     Action, Definitions, Desired, Driver, Error as ReleaseError, History, Kept, Method, Release,
     Status, Ways, WhyKept,
 };
-use catamaran_repository::Finder;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -43,10 +41,9 @@ pub(super) struct Deployment<'a> {
     /// What is printed first once it is done.
     pub(super) said: String,
     mode: DryRun,
-    finder: Finder,
-    path: PathBuf,
+    chart: Chart,
     given: Map<String, Value>,
-    /// Absent where no cluster is asked.
+    /// Absent where no cluster is asked, and before one is.
     site: Option<Site>,
     history: Option<History>,
 }
@@ -60,11 +57,9 @@ struct Wish {
 }
 
 impl<'a> Deployment<'a> {
-    /// Finds the chart and reads the values.
     pub(super) fn new(
         args: &'a ChartArgs,
         name: String,
-        place: &str,
         mode: DryRun,
         doing: Doing,
     ) -> Result<Self> {
@@ -72,11 +67,6 @@ impl<'a> Deployment<'a> {
         if args.hide_secret && mode == DryRun::No {
             bail!("hiding Kubernetes secrets requires a dry-run mode");
         }
-        let profile = args.rendering.profile();
-        let (finder, path) = args.rendering.locate(place)?;
-        let given = charts::values(&args.values, &finder, profile)?;
-        let offline = mode == DryRun::Client && doing == Doing::Install;
-        let site = if offline { None } else { Some(Site::new(&args.rendering.global)?) };
         let (reuse, history_max) = (Reuse::Unless, catamaran_release::drive::DEFAULT_HISTORY);
         Ok(Self {
             args,
@@ -87,24 +77,35 @@ impl<'a> Deployment<'a> {
             cleanup: false,
             said: String::new(),
             mode,
-            finder,
-            path,
-            given,
-            site,
+            chart: Chart::default(),
+            given: Map::new(),
+            site: None,
             history: None,
         })
+    }
+
+    /// Finds and loads the chart, and reads the values. As in helm, what is wrong with them is told
+    /// before a cluster is asked, but by `upgrade --install`.
+    pub(super) fn open(&mut self, place: &str) -> Result<()> {
+        let rendering = &self.args.rendering;
+        let (finder, path) = rendering.locate(place)?;
+        self.given = charts::values(&self.args.values, &finder, rendering.profile())?;
+        self.chart = rendering.open(&path, &finder, Chart::load)?;
+        if self.doing == Doing::Install && self.chart.is_library() {
+            bail!("library charts are not installable");
+        }
+        Ok(())
     }
 
     /// The release's records, read once.
     pub(super) fn history(&mut self) -> Result<&History> {
         if self.history.is_none() {
-            let history = if let Some(site) = &self.site {
-                site.history(&self.name)?
+            let global = &self.args.rendering.global;
+            self.history = Some(if self.mode == DryRun::Client && self.doing == Doing::Install {
+                History::empty(&global.cluster.namespace(), &self.name, Timestamp::now())
             } else {
-                let namespace = self.args.rendering.global.cluster.namespace();
-                History::empty(&namespace, &self.name, Timestamp::now())
-            };
-            self.history = Some(history);
+                self.site.insert(Site::new(global)?).history(&self.name)?
+            });
         }
         self.history.as_ref().ok_or_else(|| anyhow!("there is no history"))
     }
@@ -116,7 +117,7 @@ impl<'a> Deployment<'a> {
         let base = if self.doing == Doing::Upgrade { history.base() } else { None };
         let given = std::mem::take(&mut self.given);
         let chosen = choose(self.reuse, base, given, profile).map_err(|why| anyhow!(why))?;
-        let chart = self.chart(&chosen)?;
+        let chart = self.compile(&chosen)?;
         self.define(&chart)?;
         let wish = self.wish(&history, &chart, &chosen.config, out)?;
         charts::warn(&wish.rendered.warnings);
@@ -177,20 +178,15 @@ impl<'a> Deployment<'a> {
     }
 
     /// The chart, with the defaults that were chosen.
-    fn chart(&self, chosen: &Chosen) -> Result<CompiledChart> {
-        let profile = self.args.rendering.profile();
-        let steps = self.args.rendering.post_renderer.steps(profile)?;
-        let chart =
-            self.args.rendering.compile(&self.path, &self.finder, Chart::load, |chart| {
-                if let Some(defaults) = &chosen.defaults {
-                    chart.values.clone_from(defaults);
-                    chart.more_values.clear();
-                }
-            })?;
-        if self.doing == Doing::Install && chart.chart().is_library() {
-            bail!("{} charts are not installable", chart.metadata().kind);
+    fn compile(&mut self, chosen: &Chosen) -> Result<CompiledChart> {
+        let rendering = &self.args.rendering;
+        let steps = rendering.post_renderer.steps(rendering.profile())?;
+        let mut chart = std::mem::take(&mut self.chart);
+        if let Some(defaults) = &chosen.defaults {
+            chart.values.clone_from(defaults);
+            chart.more_values.clear();
         }
-        Ok(chart.with_post_renderers(steps))
+        Ok(rendering.compile(chart)?.with_post_renderers(steps))
     }
 
     /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one

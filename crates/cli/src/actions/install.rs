@@ -11,9 +11,8 @@ use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
 use super::flags::{ChartArgs, DryRun};
-use super::site::Unreachable;
 use super::wrong_count;
-use crate::charts;
+use crate::charts::{self, cluster};
 
 /// Install a chart as a release, as `helm install` does
 ///
@@ -59,15 +58,12 @@ pub(crate) fn run(args: &InstallArgs) -> ExitCode {
 
 fn install(args: &InstallArgs, mode: DryRun, out: &mut impl Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
-    let mut deployment = Deployment::new(&args.chart, name, &place, mode, Doing::Install)?;
+    let mut deployment = Deployment::new(&args.chart, name, mode, Doing::Install)?;
+    deployment.open(&place)?;
     charts::check_name(&deployment.name, args.chart.rendering.profile())?;
+    let history = deployment.history().map_err(cluster::checked)?;
     if mode == DryRun::No {
-        let history = deployment.history();
-        let history = history.map_err(|error| match error.downcast::<Unreachable>() {
-            Ok(error) => anyhow!("cluster reachability check failed: {error}"),
-            Err(error) => error,
-        });
-        check_available(history?, args.replace)?;
+        check_available(history, args.replace)?;
     }
     deployment.run(out)
 }

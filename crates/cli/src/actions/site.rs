@@ -14,7 +14,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde_json::json;
 
-use crate::charts::cluster::Cluster;
+use crate::charts::cluster::{Cluster, Unreachable};
 use crate::charts::flags::{ClusterArgs, GlobalArgs};
 
 use super::progress::Progress;
@@ -27,11 +27,6 @@ pub(crate) struct Site {
     progress: Progress,
     interrupts: RefCell<Interrupts>,
 }
-
-/// That nobody answers, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("kubernetes cluster unreachable: {0}")]
-pub(crate) struct Unreachable(String);
 
 impl Site {
     pub(crate) fn new(args: &GlobalArgs) -> Result<Self> {

@@ -59,7 +59,7 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
     };
     let mode = args.chart.dry_run.mode()?;
     let doing = Doing::Upgrade;
-    let mut deployment = Deployment::new(&args.chart, name.clone(), place, mode, doing)?;
+    let mut deployment = Deployment::new(&args.chart, name.clone(), mode, doing)?;
     deployment.history_max = args.revision.history_max;
     deployment.cleanup = args.revision.cleanup_on_fail;
     deployment.reuse = match () {
@@ -69,7 +69,9 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
         () => Reuse::Unless,
     };
     let table = args.chart.output.output == Format::Table;
-    if args.install && is_to_be_installed(deployment.history()?) {
+    let is_new = args.install && is_to_be_installed(deployment.history()?);
+    deployment.open(place)?;
+    if is_new {
         if table {
             writeln!(out, "Release {name:?} does not exist. Installing it now.")?;
         }

@@ -131,8 +131,21 @@ fn address(host: &str) -> String {
     found.map_or_else(String::new, |address| address.ip().to_string())
 }
 
+/// That nobody answers, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("kubernetes cluster unreachable: {0}")]
+pub(crate) struct Unreachable(pub String);
+
 fn unreachable(error: &dyn std::error::Error) -> anyhow::Error {
-    anyhow!("cluster reachability check failed: kubernetes cluster unreachable: {error}")
+    Unreachable(error.to_string()).into()
+}
+
+/// An error of a command that looks first whether there is a cluster.
+pub(crate) fn checked(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Unreachable>() {
+        Ok(error) => anyhow!("cluster reachability check failed: {error}"),
+        Err(error) => error,
+    }
 }
 
 async fn client(args: &ClusterArgs) -> Result<Client> {

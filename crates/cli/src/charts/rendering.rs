@@ -55,35 +55,34 @@ impl RenderingArgs {
         Ok((finder, path))
     }
 
-    /// The chart at a path, as `prepare` leaves it; with `--dependency-update` the charts that it
-    /// misses are fetched first. Tells of a chart that is deprecated.
-    pub(crate) fn compile(
-        &self,
-        path: &Path,
-        finder: &Finder,
-        load: Loader,
-        prepare: impl Fn(&mut Chart),
-    ) -> Result<CompiledChart> {
-        let chart = self.load(path, load, &prepare)?;
-        if chart.metadata.deprecated && !chart.is_library() {
+    /// The chart at a path; what it misses is an error, or with `--dependency-update` fetched first.
+    /// Tells of a chart that is deprecated.
+    pub(crate) fn open(&self, path: &Path, finder: &Finder, load: Loader) -> Result<Chart> {
+        let chart = self.load(path, load)?;
+        if chart.is_library() {
+            return Ok(chart);
+        }
+        if chart.metadata.deprecated {
             eprintln!("{}", super::deprecated(self.profile()));
         }
-        let compiled = match chart.compile() {
-            Err(RenderError::MissingDependencies(_)) if self.dependency_update => {
-                dependency::update(path, finder)?;
-                self.load(path, load, &prepare)?.compile()
-            }
-            compiled => compiled,
-        };
-        compiled.map_err(|error| anyhow!(error.text(self.profile())))
+        let missing = chart.missing_dependencies();
+        if missing.is_empty() {
+            return Ok(chart);
+        }
+        if !self.dependency_update {
+            return Err(anyhow!(RenderError::MissingDependencies(missing).text(self.profile())));
+        }
+        dependency::update(path, finder)?;
+        self.load(path, load)
     }
 
-    fn load(&self, path: &Path, load: Loader, prepare: impl Fn(&mut Chart)) -> Result<Chart> {
-        let mut chart = super::load(path, self.profile(), load)?;
-        if self.skip_schema_validation {
-            chart = chart.without_schemas();
-        }
-        prepare(&mut chart);
-        Ok(chart)
+    /// A chart that was opened, ready to be rendered.
+    pub(crate) fn compile(&self, chart: Chart) -> Result<CompiledChart> {
+        chart.compile().map_err(|error| anyhow!(error.text(self.profile())))
+    }
+
+    fn load(&self, path: &Path, load: Loader) -> Result<Chart> {
+        let chart = super::load(path, self.profile(), load)?;
+        Ok(if self.skip_schema_validation { chart.without_schemas() } else { chart })
     }
 }

@@ -37,15 +37,15 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let (finder, path) = args.rendering.locate(&place)?;
     let values = charts::values(&args.values, &finder, profile)?;
     let load: Loader = if args.include_crds { Chart::load } else { Chart::load_without_crds };
-    let chart = args.rendering.compile(&path, &finder, load, |_| {})?;
+    let chart = args.rendering.compile(args.rendering.open(&path, &finder, load)?)?;
     let chart = chart.with_post_renderers(steps);
-    let connect = || Cluster::connect(&args.rendering.global.cluster);
+    let connect = || Cluster::connect(&args.rendering.global.cluster).map_err(cluster::checked);
     let cluster = (asks.lookups || asks.abilities).then(connect).transpose()?;
     charts::check_name(&name, profile)?;
     let namespace = args.rendering.global.cluster.namespace();
     let release = ReleaseFacts { name, namespace, revision: 1, is_install: !args.is_upgrade };
     let capabilities = match &cluster {
-        Some(cluster) if asks.abilities => cluster.capabilities()?,
+        Some(cluster) if asks.abilities => cluster.capabilities().map_err(cluster::checked)?,
         _ => offline(args, kube_version),
     };
     let lookups = if asks.lookups { Lookups::online() } else { Lookups::offline() };

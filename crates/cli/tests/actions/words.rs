@@ -195,14 +195,35 @@ fn a_cluster_that_is_not_there_is_told_as_by_helm() {
     let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], \
          clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
     charts.write("kubeconfig", config);
-    for line in ["install a demo", "upgrade -i a demo", "rollback a", "uninstall a", "status a"] {
-        let [helm, ours] = both(&charts, line);
+    charts.write(
+        "library/Chart.yaml",
+        "{apiVersion: v2, name: library, version: 1.0.0, type: library}",
+    );
+    charts.write("values/Chart.yaml", "{apiVersion: v2, name: values, version: 1.0.0}");
+    charts.write("values/values.yaml", "a: [");
+    let lacking = "{apiVersion: v2, name: lacking, version: 1.0.0, dependencies: [{name: b, version: 1.0.0}]}";
+    charts.write("lacking/Chart.yaml", lacking);
+    charts.write("failing/Chart.yaml", "{apiVersion: v2, name: failing, version: 1.0.0}");
+    charts.write("failing/templates/a.yaml", "{{ fail \"no\" }}");
+    // What is wrong with a chart comes first in some of them.
+    let actions = [
+        "install",
+        "upgrade",
+        "upgrade -i",
+        "install --dry-run=server",
+        "upgrade -i --dry-run=client",
+    ];
+    let faulty = ["demo", "missing", "values", "lacking", "library", "failing"];
+    let lines = actions.iter().flat_map(|action| faulty.map(|chart| format!("{action} a {chart}")));
+    for line in lines.chain(["rollback a", "uninstall a", "status a"].map(str::to_owned)) {
+        let [helm, ours] = both(&charts, &line);
         let start = |said: &Said| {
             let fault = said.err.find("Error: ").and_then(|at| said.err.get(at..)).unwrap();
             fault.split("unreachable").next().unwrap().to_owned()
         };
         assert_eq!(start(&ours), start(&helm), "{line}: {}", ours.err);
-        assert!(ours.err.to_lowercase().contains("connection refused"), "{line}: {}", ours.err);
+        let refused = |said: &Said| said.err.to_lowercase().contains("connection refused");
+        assert_eq!(refused(&ours), refused(&helm), "{line}: {}", ours.err);
         assert_eq!(ours.code, helm.code);
     }
     let refused = std::process::Command::new(env!("CARGO_BIN_EXE_catamaran"))
