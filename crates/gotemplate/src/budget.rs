@@ -21,7 +21,7 @@ pub struct Budget {
     /// Templates within templates, whether by `template`, `include` or `tpl`.
     pub depth: usize,
     /// Keys and hashed passwords: what takes as long as so many RSA keys of 2048 bits (some 35 ms
-    /// each). One of 4096 bits counts as 13, a bcrypt hash as 1.5, `derivePassword` as 2.5.
+    /// each). One of 4096 bits counts as 13, one of DSA as 7, a bcrypt hash as 2, `derivePassword` as 4.
     pub keys: u32,
     /// Wall time, counted from [`crate::Ctx::new`].
     pub time: Duration,
