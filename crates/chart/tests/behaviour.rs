@@ -367,7 +367,10 @@ names: {{ range .Values.seen }}{{ .Name }} {{ end }}
 "#;
     let folder = Folder::chart("changing", changing);
     folder.write("templates/b.yaml", changing).write("values.yaml", "a: {b: {c: 1}, c: 2}\n");
-    folder.write("charts/lib/Chart.yaml", "apiVersion: v2\nname: lib\nversion: 1.0.0\ntype: library\n");
+    folder.write(
+        "charts/lib/Chart.yaml",
+        "apiVersion: v2\nname: lib\nversion: 1.0.0\ntype: library\n",
+    );
     let chart = folder.compile();
     let texts = |rendered: Rendered| rendered.manifests.into_iter().map(|m| m.content);
     let first: Vec<_> = texts(render(&chart, &json!({})).unwrap()).collect();
