@@ -39,7 +39,10 @@ impl Argument {
     /// A text as it is written in a template.
     pub fn text(text: &str) -> Self {
         let source = crate::fmt::quote_str(text);
-        Self(Inner::Literal(Literal::String(source.into_bytes().into(), text.into())))
+        Self(Inner::Literal(Literal::String(
+            source.into_bytes().into(),
+            text.as_bytes().to_vec().into(),
+        )))
     }
 
     /// `true` or `false` as it is written in a template.
@@ -78,7 +81,7 @@ impl TemplateSet {
             return Err(FuncError::new(format!("function {name:?} not defined")));
         };
         let count = args.len();
-        if let Some(message) = func.wrong_count(name, count, count) {
+        if let Some(message) = func.wrong_count(count, count) {
             return Err(FuncError::new(message));
         }
         if matches!(func.body, Body::And | Body::Or) {

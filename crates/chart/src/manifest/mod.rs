@@ -202,7 +202,8 @@ impl Rendered {
 }
 
 pub(crate) fn base_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
+    let slash = memchr::memrchr(b'/', path.as_bytes());
+    slash.and_then(|at| path.get(at + 1..)).unwrap_or(path)
 }
 
 /// Whether the path of a template inside its chart is meant by what follows `--show-only`: a

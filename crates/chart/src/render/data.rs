@@ -39,9 +39,11 @@ static NAME: LazyLock<Str> = LazyLock::new(|| "Name".into());
 /// Puts a file's own `.Template` into its chart's data: a new one, as templates may keep another's. A
 /// chart of which no file has been run has none.
 pub(super) fn enter_file(heap: &mut Heap, chart: &ChartData, name: &str, profile: Profile) {
-    let template = heap.new_map_of(values_type::type_of(profile));
-    heap.set(template, BASE_PATH.clone(), chart.base_path.clone());
-    heap.set(template, NAME.clone(), name);
+    // In the order of the keys.
+    let base_path = Value::String(chart.base_path.clone());
+    let entries = [(BASE_PATH.clone(), base_path), (NAME.clone(), name.into())];
+    let ty = values_type::type_of(profile);
+    let template = heap.new_map_with(ty, entries.into_iter().collect());
     heap.set(chart.data, TEMPLATE.clone(), template);
 }
 

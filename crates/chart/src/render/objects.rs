@@ -19,7 +19,7 @@ pub(super) fn release(heap: &mut Heap, facts: &ReleaseFacts) -> Value {
         Value::Int(i64::from(facts.revision)),
         SERVICE.clone(),
     ];
-    Value::Map(heap.new_map_with(RELEASE.iter().cloned().zip(values).collect()))
+    Value::Map(heap.new_map_with(Type::MAP, RELEASE.iter().cloned().zip(values).collect()))
 }
 
 /// The same in all renderings.

@@ -26,7 +26,8 @@ const MAX_TEXT_AHEAD: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Templates {
     pub(super) go: TemplateSet,
-    pub(super) handlebars: hbs::Set,
+    /// Nearly no chart has any.
+    pub(super) handlebars: Option<hbs::Set>,
 }
 
 impl Templates {
@@ -37,7 +38,7 @@ impl Templates {
     ) -> Result<Self, RenderError> {
         let functions = functions::registry(profile);
         let mut go = TemplateSet::new(functions.clone(), MissingKey::Zero);
-        let mut handlebars = hbs::Set::default();
+        let mut handlebars = None;
         let mut room = MAX_CODE;
         ahead.add(&go, sources);
         for source in sources {
@@ -46,7 +47,7 @@ impl Templates {
                 if sources.iter().any(|other| other.name == source.output_name()) {
                     return Err(hbs::twice(&source.name));
                 }
-                handlebars.add(&input, &functions)?;
+                handlebars.get_or_insert_with(hbs::Set::default).add(&input, &functions)?;
             } else if let Some(parsed) = parsed {
                 room -= parsed.size();
                 go.add(parsed);
@@ -67,11 +68,13 @@ impl Templates {
         source: &Source<'_>,
         data: &Value,
     ) -> Result<Vec<u8>, Error> {
-        if source.mode == hbs::Mode::Off {
-            return self.go.execute_alone(ctx, &source.name, data);
+        match &self.handlebars {
+            Some(handlebars) if source.mode != hbs::Mode::Off => {
+                let output = handlebars.execute(ctx, self, &source.name, data)?;
+                Ok(output.as_bytes().to_vec())
+            }
+            _ => self.go.execute_alone(ctx, &source.name, data),
         }
-        let output = self.handlebars.execute(ctx, self, &source.name, data)?;
-        Ok(output.as_bytes().to_vec())
     }
 
     /// Runs a Handlebars template by its name, unless there is a Go template of that name.
@@ -81,12 +84,10 @@ impl Templates {
         name: &Str,
         data: &Value,
     ) -> Option<Result<Str, Error>> {
-        if self.handlebars.is_empty() {
-            return None;
-        }
+        let handlebars = self.handlebars.as_ref()?;
         let name = name.as_str()?;
-        let is_there = !self.go.contains(name) && self.handlebars.has(ctx, name);
-        is_there.then(|| self.handlebars.include(ctx, self, name, data))
+        let is_there = !self.go.contains(name) && handlebars.has(ctx, name);
+        is_there.then(|| handlebars.include(ctx, self, name, data))
     }
 }
 

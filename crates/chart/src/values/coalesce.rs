@@ -5,7 +5,7 @@
 //! marked.
 
 use catamaran_gotemplate::fmt::display;
-use catamaran_gotemplate::{Heap, Map, Value};
+use catamaran_gotemplate::{Heap, Map, Type, Value};
 
 use super::guard::Guard;
 use super::tables::entries;
@@ -61,7 +61,7 @@ impl Coalescer<'_> {
             *value = self.copy_value(value);
         }
         self.guard.leave();
-        self.heap.new_map_with(entries)
+        self.heap.new_map_with(Type::MAP, entries)
     }
 
     fn copy_value(&mut self, value: &Value) -> Value {

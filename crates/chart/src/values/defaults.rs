@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catamaran_gotemplate::{Heap, Map, Str, Value};
+use catamaran_gotemplate::{Heap, Map, Str, Type, Value};
 
 use super::tables;
 use crate::Chart;
@@ -89,7 +89,7 @@ fn keep(heap: &Heap, value: &Value) -> Kept {
 
 fn put_table(heap: &mut Heap, table: &Table) -> Map {
     let entries = table.iter().map(|(key, value)| (key.clone(), put(heap, value))).collect();
-    heap.new_map_with(entries)
+    heap.new_map_with(Type::MAP, entries)
 }
 
 fn put(heap: &mut Heap, value: &Kept) -> Value {

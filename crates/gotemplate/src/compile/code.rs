@@ -170,11 +170,12 @@ impl Template {
     /// Where a node stands, for an error.
     pub fn place(&self, node: NodeId) -> Place {
         let pos = self.nodes.get(node as usize).copied().unwrap_or_default();
-        let before = self.source.text.as_bytes().get(..pos as usize).unwrap_or_default();
+        let text = self.source.text.as_bytes();
+        let before = text.get(..pos as usize).unwrap_or_default();
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         Place {
             file: self.source.name.to_string(),
-            line: 1 + crate::parse::count_newlines(before),
+            line: crate::parse::line_of(text, pos),
             column: before.len() - line_start,
             template: self.name.to_string(),
             expression: self.source.shown(&self.name, node).to_owned(),

@@ -46,7 +46,7 @@ impl<'t> Builder<'t> {
         match &first.kind {
             ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &call),
             ExprKind::Chain(base, names) => self.chain_command(first, base, *names, &call),
-            ExprKind::Identifier(name) => self.function(name, node, &call),
+            ExprKind::Function(func) => self.function(func, node, &call),
             ExprKind::Pipe(inner) => {
                 if self.not_a_function(first, &call, before) {
                     self.pipe(inner);
@@ -147,13 +147,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn function(&mut self, name: &str, node: NodeId, call: &Call<'_, 't>) {
-        let Some(func) = self.functions.get(name).cloned() else {
-            let message = format!("{} is not a defined function", crate::fmt::quote_str(name));
-            self.emit(Op::Fail(message), node);
-            return;
-        };
-        if let Some(message) = wrong_count(&func, name, call) {
+    fn function(&mut self, func: &Arc<Func>, node: NodeId, call: &Call<'_, 't>) {
+        if let Some(message) = wrong_count(func, call) {
             self.emit(Op::Fail(message), node);
             return;
         }
@@ -174,7 +169,7 @@ impl<'t> Builder<'t> {
                     let name = name.unwrap_or_default().into();
                     Op::CallValue { name, args, has_final, cmd }
                 } else {
-                    Op::Call { func: Arc::clone(&func), args, has_final, cmd }
+                    Op::Call { func: Arc::clone(func), args, has_final, cmd }
                 };
                 self.emit(op, at);
             }
@@ -216,7 +211,7 @@ impl<'t> Builder<'t> {
             ExprKind::Dot => self.emit(Op::Load(self.dot), node),
             ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &alone),
             ExprKind::Variable(piece) => self.variable(*piece, node, &alone),
-            ExprKind::Identifier(name) => self.function(name, node, &alone),
+            ExprKind::Function(func) => self.function(func, node, &alone),
             ExprKind::Chain(base, names) => self.chain_command(arg, base, *names, &alone),
             ExprKind::Pipe(pipe) => self.pipe(pipe),
         }
@@ -269,9 +264,9 @@ struct Call<'e, 't> {
     has_final: bool,
 }
 
-fn wrong_count(func: &Func, name: &str, call: &Call<'_, '_>) -> Option<String> {
+fn wrong_count(func: &Func, call: &Call<'_, '_>) -> Option<String> {
     let given = call.args.len() + usize::from(call.has_final);
-    func.wrong_count(name, given, call.args.len())
+    func.wrong_count(given, call.args.len())
 }
 
 impl Func {
@@ -281,8 +276,8 @@ impl Func {
     }
 
     /// Go's complaint, if the number of arguments is wrong; `written` leaves out the pipeline's.
-    pub(crate) fn wrong_count(&self, name: &str, given: usize, written: usize) -> Option<String> {
-        wrong_count_for(self.params.len(), self.variadic.is_some(), name, given, written)
+    pub(crate) fn wrong_count(&self, given: usize, written: usize) -> Option<String> {
+        wrong_count_for(self.params.len(), self.variadic.is_some(), self.name, given, written)
     }
 }
 

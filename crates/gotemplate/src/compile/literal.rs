@@ -8,7 +8,7 @@ impl Literal<'_> {
     pub(crate) fn ideal(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Bool(value) => Value::Bool(*value),
-            Self::String(_, text) => Value::String(text.clone()),
+            Self::String(_, text) => Value::String(text.as_ref().into()),
             Self::Number(number) => match (number.complex, number.int, number.float) {
                 (Some(complex), ..) => Value::object(complex),
                 (_, _, Some(float)) if number.looks_like_float() => Value::Float64(float),
@@ -35,7 +35,7 @@ impl Literal<'_> {
                 _ => Err(expected("bool")),
             },
             (Kind::String, _) => match self {
-                Self::String(_, text) => Ok(Value::String(text.clone())),
+                Self::String(_, text) => Ok(Value::String(text.as_ref().into())),
                 _ => Err(expected("string")),
             },
             (Kind::Int, _) => int.map(Value::Int).ok_or_else(|| expected("integer")),

@@ -11,7 +11,6 @@ pub(crate) use expr::wrong_count_for;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::func::Functions;
 use crate::parse::ast::{NodeId, Piece, Pipe};
 use crate::parse::token::index;
 use crate::value::Str;
@@ -19,7 +18,6 @@ use crate::value::Str;
 /// Builds the code of one template.
 #[derive(Debug)]
 pub(crate) struct Builder<'t> {
-    functions: &'t Functions,
     /// What the template is made of so far.
     code: Vec<Instr>,
     nodes: Vec<u32>,
@@ -37,21 +35,23 @@ pub(crate) struct Builder<'t> {
 
 /// Lists that a template is put together in, and copied out of: the next one fills them again.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
+pub(crate) struct Buffers<'t> {
     code: Vec<Instr>,
     nodes: Vec<u32>,
     names: Vec<Range<u32>>,
+    scope: Vec<Option<&'t str>>,
 }
 
 /// Instructions, nodes and names of an ordinary text.
 const EXPECTED: usize = 64;
 
-impl Buffers {
+impl Buffers<'_> {
     pub fn expecting_much() -> Self {
         Self {
             code: Vec::with_capacity(EXPECTED),
             nodes: Vec::with_capacity(EXPECTED),
             names: Vec::with_capacity(EXPECTED),
+            scope: Vec::with_capacity(EXPECTED / 8),
         }
     }
 }
@@ -75,14 +75,14 @@ const ROOT: Slot = 0;
 const UNKNOWN: Label = Label::MAX;
 
 impl<'t> Builder<'t> {
-    pub fn new(functions: &'t Functions, showing: bool, buffers: Buffers) -> Self {
+    pub fn new(showing: bool, mut buffers: Buffers<'t>) -> Self {
+        buffers.scope.push(Some("$"));
         Self {
-            functions,
             code: buffers.code,
             nodes: buffers.nodes,
             names: buffers.names,
             shows: showing.then(Shows::default),
-            scope: vec![Some("$")],
+            scope: buffers.scope,
             slots: 1,
             dot: ROOT,
             empty: true,
@@ -266,7 +266,7 @@ impl<'t> Builder<'t> {
         self.emit(Op::Template(name.into()), KEEP);
     }
 
-    pub fn finish(mut self, name: Str, source: Arc<Source>) -> (Template, Buffers) {
+    pub fn finish(mut self, name: Str, source: Arc<Source>) -> (Template, Buffers<'t>) {
         self.emit(Op::Return, KEEP);
         let template = Template {
             name,
@@ -278,7 +278,9 @@ impl<'t> Builder<'t> {
             slots: self.slots,
             empty: self.empty,
         };
-        (template, Buffers { code: self.code, nodes: self.nodes, names: self.names })
+        self.scope.clear();
+        let Self { code, nodes, names, scope, .. } = self;
+        (template, Buffers { code, nodes, names, scope })
     }
 }
 

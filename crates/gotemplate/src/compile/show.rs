@@ -97,7 +97,7 @@ impl Shows {
             ExprKind::Dot => self.text.push('.'),
             ExprKind::Nil => self.text.push_str("nil"),
             ExprKind::Literal(literal) => self.text.push_str(&literal.show()),
-            ExprKind::Identifier(name) => self.text.push_str(name),
+            ExprKind::Function(func) => self.text.push_str(func.name),
             ExprKind::Field(piece) | ExprKind::Variable(piece) => self.text.push_str(piece.text),
             ExprKind::Chain(base, names) => {
                 self.parenthesized(base);
@@ -128,7 +128,8 @@ impl Literal<'_> {
                 Literal::Number(Box::new(Number { text, ..**number }))
             }
             Self::String(source, text) => {
-                Literal::String(Cow::Owned(source.clone().into_owned()), text.clone())
+                let owned = |bytes: &Cow<'_, [u8]>| Cow::Owned(bytes.clone().into_owned());
+                Literal::String(owned(source), owned(text))
             }
         }
     }

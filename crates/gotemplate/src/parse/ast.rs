@@ -2,9 +2,11 @@
 //! so that no nesting of blocks costs native stack.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::token::index;
-use crate::value::{Complex, Str};
+use crate::func::Func;
+use crate::value::Complex;
 
 /// Index into a template's table of nodes: position and printed form, for errors.
 pub(crate) type NodeId = u32;
@@ -39,8 +41,7 @@ pub(crate) enum ExprKind<'t> {
     Field(Piece<'t>),
     /// `$x.a.b`
     Variable(Piece<'t>),
-    /// A function.
-    Identifier(&'t str),
+    Function(&'t Arc<Func>),
     /// `(pipe).a.b`, `function.a`: the base, and the fields.
     Chain(Box<Expr<'t>>, Piece<'t>),
     Pipe(Pipe<'t>),
@@ -67,7 +68,7 @@ pub(crate) enum Literal<'t> {
     Bool(bool),
     Number(Box<Number<'t>>),
     /// The source with its quotes, and the text.
-    String(Cow<'t, [u8]>, Str),
+    String(Cow<'t, [u8]>, Cow<'t, [u8]>),
 }
 
 /// A number as every type that can hold it: Go's ideal constants.

@@ -11,7 +11,7 @@ impl Parser<'_> {
         if at_top && token.kind == Kind::Define {
             return self.define();
         }
-        self.tree.action_line = delim.line;
+        self.tree.action = Some(delim.start);
         match token.kind {
             Kind::If => return self.open(OpenKind::If),
             Kind::With => return self.open(OpenKind::With),
@@ -29,7 +29,7 @@ impl Parser<'_> {
                 self.spare.take(pipe);
             }
         }
-        self.tree.action_line = 0;
+        self.tree.action = None;
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl Parser<'_> {
         let token = self.next();
         let name = self.template_name(token, "block clause")?;
         let pipe = self.pipeline("block clause", Kind::RightDelim)?;
-        let goal = Goal::Block { pos: token.start, pipe, line: self.line };
+        let goal = Goal::Block { pos: token.start, pipe, header_end: self.scanned };
         self.begin_tree(name, goal);
         Ok(())
     }
@@ -159,8 +159,8 @@ impl Parser<'_> {
     }
 
     fn misplaced(&mut self, found: &str) -> Message {
-        if let Goal::Block { line, .. } = self.tree.goal {
-            self.line = line;
+        if let Goal::Block { header_end, .. } = self.tree.goal {
+            self.scanned = header_end;
         }
         match &self.tree.goal {
             Goal::Main => format!("unexpected {found}"),

@@ -7,42 +7,38 @@ use crate::fmt::{quote_str, unquote};
 
 impl<'t> Parser<'t> {
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Result<Pipe<'t>, Message> {
-        let pos = self.peek().start;
-        let node = self.tree.builder.node(pos);
+        let first = self.next();
+        let node = self.tree.builder.node(first.start);
         let cmds = self.spare.commands.pop().unwrap_or_default();
         let mut pipe = Pipe { node, is_assign: false, decl: Vec::new(), cmds };
-        self.declarations(&mut pipe, context)?;
-        loop {
-            let token = self.peek();
-            if token.kind == end {
-                self.skip();
-                check(&pipe, context)?;
-                return Ok(pipe);
-            }
+        let mut token = self.declarations(first, &mut pipe, context)?;
+        while token.kind != end {
             if !token.kind.starts_operand() {
-                self.skip();
                 return Err(self.unexpected(token, context));
             }
-            let command = self.command()?;
+            let command = self.command(token)?;
             pipe.cmds.push(command);
+            token = self.next();
         }
+        check(&pipe, context)?;
+        Ok(pipe)
     }
 
-    /// `$x :=`, `$x =`, and for range `$i, $x :=`.
-    fn declarations(&mut self, pipe: &mut Pipe<'t>, context: &str) -> Result<(), Message> {
-        loop {
-            let variable = self.peek();
-            if variable.kind != Kind::Variable {
-                return Ok(());
-            }
-            self.skip();
+    /// `$x :=`, `$x =`, and for range `$i, $x :=`; gives the token behind them, which is taken.
+    fn declarations(
+        &mut self,
+        first: Token,
+        pipe: &mut Pipe<'t>,
+        context: &str,
+    ) -> Result<Token, Message> {
+        let mut variable = first;
+        while variable.kind == Kind::Variable {
             let next = self.next();
             let comma = next.kind == Kind::Char && next.text(self.input) == b",";
             if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
                 // An operand after all.
                 self.back(next);
-                self.back(variable);
-                return Ok(());
+                break;
             }
             let name = self.name(variable.start, variable.end);
             if self.tree.vars.len() > super::MAX_VARIABLES {
@@ -52,47 +48,43 @@ impl<'t> Parser<'t> {
             pipe.decl.push(name);
             if !comma {
                 pipe.is_assign = next.kind == Kind::Assign;
-                return Ok(());
+                return Ok(self.next());
             }
             if context != "range" || pipe.decl.len() >= 2 {
                 return Err(format!("too many declarations in {context}"));
             }
-            let follows = self.peek().kind;
-            if !matches!(follows, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+            variable = self.next();
+            if !matches!(variable.kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
                 return Err("range can only initialize variables".to_owned());
             }
         }
+        Ok(variable)
     }
 
-    fn command(&mut self) -> Result<Command<'t>, Message> {
-        let pos = self.peek().start;
-        let node = self.tree.builder.node(pos);
+    /// A command whose first token can start an operand and has been taken.
+    fn command(&mut self, first: Token) -> Result<Command<'t>, Message> {
+        let node = self.tree.builder.node(first.start);
         let mut args = self.spare.args.pop().unwrap_or_default();
+        let mut token = first;
         loop {
-            if let Some(arg) = self.operand()? {
-                args.push(arg);
-            }
-            let token = self.peek();
+            args.push(self.operand(token)?);
+            token = self.next();
             match token.kind {
-                Kind::RightDelim | Kind::RightParen => break,
-                Kind::Pipe => {
-                    self.skip();
-                    break;
+                Kind::RightDelim | Kind::RightParen => {
+                    self.back(token);
+                    return Ok(Command { node, args });
                 }
+                Kind::Pipe => return Ok(Command { node, args }),
                 kind if token.spaced && kind.starts_operand() => {}
                 _ => return Err(self.unexpected(token, "operand")),
             }
         }
-        if args.is_empty() {
-            return Err("empty command".to_owned());
-        }
-        Ok(Command { node, args })
     }
 
-    /// A term and the fields behind it; `None` if something else comes.
-    fn operand(&mut self) -> Result<Option<Expr<'t>>, Message> {
-        let Some(mut term) = self.term()? else { return Ok(None) };
-        let Some(first) = self.further_field() else { return Ok(Some(term)) };
+    /// A term, whose first token has been taken, and the fields behind it.
+    fn operand(&mut self, first: Token) -> Result<Expr<'t>, Message> {
+        let mut term = self.term(first)?;
+        let Some(first) = self.further_field() else { return Ok(term) };
         let (pos, mut end) = (first.start, first.end);
         while let Some(field) = self.further_field() {
             end = field.end;
@@ -103,38 +95,36 @@ impl<'t> Parser<'t> {
             ExprKind::Field(names) | ExprKind::Variable(names) => {
                 *names = self.piece(names.start, end);
                 term.node = node;
-                Ok(Some(term))
+                Ok(term)
             }
             ExprKind::Dot => Err(unexpected_dot(".")),
             ExprKind::Nil => Err(unexpected_dot("nil")),
             ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
-            ExprKind::Identifier(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
+            ExprKind::Function(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
                 let fields = self.piece(pos, end);
-                Ok(Some(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) }))
+                Ok(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) })
             }
         }
     }
 
     /// Takes a field that stands right behind what was taken last.
     fn further_field(&mut self) -> Option<Token> {
-        let token = self.peek();
-        let is_further = token.kind == Kind::Field && !token.spaced;
-        is_further.then(|| self.next())
+        let token = self.next();
+        if token.kind == Kind::Field && !token.spaced {
+            return Some(token);
+        }
+        self.back(token);
+        None
     }
 
-    fn term(&mut self) -> Result<Option<Expr<'t>>, Message> {
-        let token = self.peek();
-        if !token.kind.starts_operand() {
-            return Ok(None);
-        }
-        self.skip();
+    fn term(&mut self, token: Token) -> Result<Expr<'t>, Message> {
         let kind = match token.kind {
             Kind::Identifier => {
                 let name = self.name(token.start, token.end);
-                if self.functions.get(name).is_none() {
+                let Some(func) = self.functions.get(name) else {
                     return Err(format!("function {} not defined", quote_str(name)));
-                }
-                ExprKind::Identifier(name)
+                };
+                ExprKind::Function(func)
             }
             Kind::Dot => ExprKind::Dot,
             Kind::Nil => ExprKind::Nil,
@@ -154,16 +144,13 @@ impl<'t> Parser<'t> {
             Kind::String | Kind::RawString => {
                 let source = token.text(self.input);
                 let text = unquote(source).ok_or("invalid syntax")?;
-                ExprKind::Literal(Literal::String(source.into(), text.as_ref().into()))
+                ExprKind::Literal(Literal::String(source.into(), text))
             }
-            Kind::LeftParen => return self.parenthesized().map(Some),
-            _ => {
-                self.back(token);
-                return Ok(None);
-            }
+            Kind::LeftParen => return self.parenthesized(),
+            _ => return Err(self.unexpected(token, "operand")),
         };
         let node = self.tree.builder.node(token.start);
-        Ok(Some(Expr { node, kind }))
+        Ok(Expr { node, kind })
     }
 
     fn parenthesized(&mut self) -> Result<Expr<'t>, Message> {

@@ -8,11 +8,11 @@ use crate::fmt::{chars, is_print, quote_bytes};
 /// The scanner. Feeds the parser one token at a time; after an error there is only EOF.
 #[derive(Debug)]
 pub(crate) struct Lexer<'t> {
-    input: &'t [u8],
-    pos: usize,
+    text: &'t [u8],
+    /// What is not scanned yet of it.
+    rest: &'t [u8],
+    /// Where the token at work starts.
     start: usize,
-    /// The line of `start`.
-    line: u32,
     inside: bool,
     /// Whether there is white space before `start`, inside an action.
     spaced: bool,
@@ -28,12 +28,11 @@ const RIGHT: &[u8] = b"}}";
 const TRIM: usize = 2;
 
 impl<'t> Lexer<'t> {
-    pub fn new(input: &'t [u8]) -> Self {
+    pub fn new(text: &'t [u8]) -> Self {
         Self {
-            input,
-            pos: 0,
+            text,
+            rest: text,
             start: 0,
-            line: 1,
             inside: false,
             spaced: false,
             parens: 0,
@@ -46,18 +45,25 @@ impl<'t> Lexer<'t> {
         if self.inside { self.in_action() } else { self.in_text() }
     }
 
-    fn rest(&self) -> &'t [u8] {
-        self.input.get(self.pos..).unwrap_or_default()
+    fn pos(&self) -> usize {
+        self.text.len() - self.rest.len()
+    }
+
+    fn go_to(&mut self, pos: usize) {
+        self.rest = self.text.get(pos..).unwrap_or_default();
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
     /// The next character; U+FFFD for what is no UTF-8.
     fn peek(&self) -> Option<char> {
-        let rest = self.rest();
-        match rest.first() {
+        match self.rest.first() {
             None => None,
             Some(byte) if byte.is_ascii() => Some(char::from(*byte)),
             Some(_) => {
-                let head = rest.get(..rest.len().min(4)).unwrap_or(rest);
+                let head = self.rest.get(..4).unwrap_or(self.rest);
                 chars(head).next().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
             }
         }
@@ -66,15 +72,15 @@ impl<'t> Lexer<'t> {
     fn bump(&mut self) -> Option<char> {
         let c = self.peek()?;
         let invalid =
-            c == char::REPLACEMENT_CHARACTER && !self.rest().starts_with("\u{fffd}".as_bytes());
-        self.pos += if invalid { 1 } else { c.len_utf8() };
+            c == char::REPLACEMENT_CHARACTER && !self.rest.starts_with("\u{fffd}".as_bytes());
+        self.advance(if invalid { 1 } else { c.len_utf8() });
         Some(c)
     }
 
     fn accept(&mut self, valid: &str) -> bool {
         let ok = self.peek().is_some_and(|c| valid.contains(c));
         if ok {
-            self.pos += 1;
+            self.advance(1);
         }
         ok
     }
@@ -84,55 +90,45 @@ impl<'t> Lexer<'t> {
     }
 
     fn pending(&self) -> &'t [u8] {
-        self.input.get(self.start..self.pos).unwrap_or_default()
+        self.text.get(self.start..self.pos()).unwrap_or_default()
     }
 
     /// Drops what was scanned since the last token.
     fn ignore(&mut self) {
-        self.line += lines(self.pending());
-        self.start = self.pos;
+        self.start = self.pos();
     }
 
-    /// A token within one line.
     fn emit(&mut self, kind: Kind) -> Token {
-        let (start, end, line, spaced) = (self.start, self.pos, self.line, self.spaced);
-        self.start = end;
-        Token { kind, spaced, start: index(start), end: index(end), line }
-    }
-
-    /// A token that may go over several.
-    fn emit_lines(&mut self, kind: Kind) -> Token {
-        let further = lines(self.pending());
-        let token = self.emit(kind);
-        self.line += further;
-        token
+        let (start, end) = (index(self.start), index(self.pos()));
+        self.ignore();
+        Token { kind, spaced: self.spaced, start, end }
     }
 
     fn error(&mut self, message: impl Into<String>) -> Token {
         self.fault = message.into();
-        self.pos = self.start;
+        self.go_to(self.start);
         let token = self.emit(Kind::Error);
-        self.input = &[];
-        (self.pos, self.start, self.inside) = (0, 0, false);
+        self.text = self.text.get(..self.start).unwrap_or_default();
+        self.rest = &[];
+        self.inside = false;
         token
     }
 
     fn in_text(&mut self) -> Token {
         self.spaced = false;
         loop {
-            let Some(len) = find(self.rest(), LEFT) else {
-                self.pos = self.input.len();
-                let kind = if self.pos > self.start { Kind::Text } else { Kind::Eof };
-                return self.emit_lines(kind);
+            let Some(len) = find(self.rest, LEFT) else {
+                self.rest = &[];
+                let kind = if self.pos() > self.start { Kind::Text } else { Kind::Eof };
+                return self.emit(kind);
             };
-            let text_end = self.pos + len;
-            let after = self.input.get(text_end + LEFT.len()..).unwrap_or_default();
+            let (text, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, &[]));
+            let after = rest.get(LEFT.len()..).unwrap_or_default();
             let trim = starts_with_trim(after);
-            let text = self.input.get(self.start..text_end).unwrap_or_default();
-            let kept = if trim { trim_end(text).len() } else { text.len() };
-            self.pos = self.start + kept;
-            let token = (kept > 0).then(|| self.emit_lines(Kind::Text));
-            self.pos = text_end;
+            let kept = if trim { trim_end(text) } else { text };
+            self.advance(kept.len());
+            let token = (!kept.is_empty()).then(|| self.emit(Kind::Text));
+            self.rest = rest;
             self.ignore();
             if let Some(token) = token {
                 return token;
@@ -141,7 +137,7 @@ impl<'t> Lexer<'t> {
             if !after.get(marker..).unwrap_or_default().starts_with(b"/*") {
                 return self.left_delim(marker);
             }
-            self.pos += LEFT.len() + marker;
+            self.advance(LEFT.len() + marker);
             self.ignore();
             if let Err(message) = self.comment() {
                 return self.error(message);
@@ -150,23 +146,23 @@ impl<'t> Lexer<'t> {
     }
 
     fn left_delim(&mut self, marker: usize) -> Token {
-        self.pos += LEFT.len();
+        self.advance(LEFT.len());
         let token = self.emit(Kind::LeftDelim);
         self.inside = true;
         self.parens = 0;
-        self.pos += marker;
+        self.advance(marker);
         self.ignore();
         token
     }
 
     fn comment(&mut self) -> Result<(), &'static str> {
-        let body = self.rest().get(2..).unwrap_or_default();
+        let body = self.rest.get(2..).unwrap_or_default();
         let len = find(body, b"*/").ok_or("unclosed comment")?;
-        self.pos += 2 + len + 2;
+        self.advance(2 + len + 2);
         let trim = self.right_delim_ahead().ok_or("comment ends before closing delimiter")?;
-        self.pos += RIGHT.len();
+        self.advance(RIGHT.len());
         if trim {
-            self.pos += TRIM;
+            self.advance(TRIM);
             self.skip_space();
         }
         self.ignore();
@@ -174,41 +170,36 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_space(&mut self) {
-        while self.rest().first().is_some_and(|byte| is_space(*byte)) {
-            self.pos += 1;
-        }
+        self.advance(leading(self.rest, SPACE));
     }
 
     /// Whether a right delimiter stands here, and if so, whether with a trim marker.
     fn right_delim_ahead(&self) -> Option<bool> {
-        let rest = self.rest();
-        if ends_with_trim(rest) {
+        if ends_with_trim(self.rest) {
             return Some(true);
         }
-        rest.starts_with(RIGHT).then_some(false)
+        self.rest.starts_with(RIGHT).then_some(false)
     }
 
     fn in_action(&mut self) -> Token {
-        let mut rest = self.rest();
-        self.spaced = false;
-        while let [space, behind @ ..] = rest
-            && is_space(*space)
-        {
-            if behind.starts_with(b"-}}") {
-                self.start_at(rest);
-                return self.closing(true);
-            }
-            self.line += u32::from(*space == b'\n');
-            self.spaced = true;
-            rest = behind;
-        }
-        self.start_at(rest);
-        match rest {
+        let spaces = leading(self.rest, SPACE);
+        self.spaced = spaces > 0;
+        self.advance(spaces);
+        self.ignore();
+        match self.rest {
             [] => self.error("unclosed action"),
             [b'}', b'}', ..] => self.closing(false),
-            [byte, ..] if is_word(*byte) && !byte.is_ascii_digit() => self.identifier(),
+            [b'-', b'}', b'}', ..] if self.spaced => {
+                // The marker begins with the last space.
+                self.go_to(self.start - 1);
+                self.ignore();
+                self.closing(true)
+            }
+            [byte, ..] if is(*byte, WORD) && !byte.is_ascii_digit() => self.identifier(),
+            [b'$', ..] => self.name(Kind::Variable, Kind::Variable),
+            [b'.', next, ..] if !next.is_ascii_digit() => self.name(Kind::Field, Kind::Dot),
             [byte, ..] if byte.is_ascii() => {
-                self.pos += 1;
+                self.advance(1);
                 self.mark(char::from(*byte))
             }
             _ => {
@@ -216,12 +207,6 @@ impl<'t> Lexer<'t> {
                 self.mark(c)
             }
         }
-    }
-
-    /// Lets the next token start where this rest of the input does.
-    fn start_at(&mut self, rest: &[u8]) {
-        self.pos = self.input.len() - rest.len();
-        self.start = self.pos;
     }
 
     /// What begins with neither an ASCII letter nor white space, but with this, which is scanned.
@@ -236,12 +221,8 @@ impl<'t> Lexer<'t> {
             '"' => self.quoted(b'"', Kind::String, "unterminated quoted string"),
             '\'' => self.quoted(b'\'', Kind::CharConstant, "unterminated character constant"),
             '`' => self.raw_string(),
-            '$' => self.name(Kind::Variable, Kind::Variable),
-            '.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => {
-                self.name(Kind::Field, Kind::Dot)
-            }
             '.' | '+' | '-' | '0'..='9' => {
-                self.pos = self.start;
+                self.go_to(self.start);
                 self.number()
             }
             '(' => {
@@ -265,10 +246,10 @@ impl<'t> Lexer<'t> {
             return self.error("unclosed left paren");
         }
         if trim {
-            self.pos += TRIM;
+            self.advance(TRIM);
             self.ignore();
         }
-        self.pos += RIGHT.len();
+        self.advance(RIGHT.len());
         let token = self.emit(Kind::RightDelim);
         if trim {
             self.skip_space();
@@ -281,13 +262,13 @@ impl<'t> Lexer<'t> {
     fn quoted(&mut self, mark: u8, kind: Kind, unterminated: &str) -> Token {
         // All three are ASCII, and no byte of another character is.
         loop {
-            let Some(at) = memchr3(mark, b'\\', b'\n', self.rest()) else {
+            let Some(at) = memchr3(mark, b'\\', b'\n', self.rest) else {
                 return self.error(unterminated);
             };
-            match self.rest().get(at..) {
-                Some([b'\\', next, ..]) if *next != b'\n' => self.pos += at + 2,
+            match self.rest.get(at..) {
+                Some([b'\\', next, ..]) if *next != b'\n' => self.advance(at + 2),
                 Some([found, ..]) if *found == mark => {
-                    self.pos += at + 1;
+                    self.advance(at + 1);
                     return self.emit(kind);
                 }
                 _ => return self.error(unterminated),
@@ -296,38 +277,36 @@ impl<'t> Lexer<'t> {
     }
 
     fn raw_string(&mut self) -> Token {
-        match memchr(b'`', self.rest()) {
+        match memchr(b'`', self.rest) {
             Some(len) => {
-                self.pos += len + 1;
-                self.emit_lines(Kind::RawString)
+                self.advance(len + 1);
+                self.emit(Kind::RawString)
             }
             None => self.error("unterminated raw quoted string"),
         }
     }
 
-    /// A field or variable whose mark has been scanned; `bare` is the mark alone.
+    /// A field or variable, which begins with a mark; `bare` is the mark alone.
     fn name(&mut self, kind: Kind, bare: Kind) -> Token {
-        let bare_end = self.pos;
+        self.advance(1);
+        let behind = self.rest.len();
         if !self.word() {
             return self.bad_character();
         }
-        self.emit(if self.pos == bare_end { bare } else { kind })
+        self.emit(if self.rest.len() == behind { bare } else { kind })
     }
 
     /// Scans the rest of a name; whether what follows may follow one.
     fn word(&mut self) -> bool {
         loop {
-            let rest = self.rest();
-            let length = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
-            self.pos += length;
-            match rest.get(length..).unwrap_or_default() {
-                [byte, ..] if !byte.is_ascii() => {
-                    if !self.peek().is_some_and(is_alphanumeric) {
-                        return false;
-                    }
+            self.advance(leading(self.rest, WORD));
+            match self.rest {
+                [] | [b'}', b'}', ..] => return true,
+                [byte, ..] if byte.is_ascii() => return is(*byte, BEHIND_NAME),
+                _ if self.peek().is_some_and(is_alphanumeric) => {
                     self.bump();
                 }
-                rest => return may_follow_name(rest),
+                _ => return false,
             }
         }
     }
@@ -397,32 +376,40 @@ impl<'t> Lexer<'t> {
     }
 }
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
+const SPACE: u8 = 1;
+/// May be part of a name.
+const WORD: u8 = 2;
+/// May stand behind one.
+const BEHIND_NAME: u8 = 4;
 
-/// Whether an ASCII character may be part of a name: looked up, as there are very many of them.
-fn is_word(byte: u8) -> bool {
-    WORD.get(usize::from(byte)).is_some_and(|is| *is)
-}
-
-const WORD: [bool; 256] = {
-    let mut word = [false; 256];
+/// What each ASCII character is: looked up, as there are very many of them.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
     let mut byte = 0_u8;
     while byte.is_ascii() {
-        word[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        classes[byte as usize] = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => SPACE | BEHIND_NAME,
+            b'.' | b',' | b'|' | b':' | b')' | b'(' => BEHIND_NAME,
+            b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => WORD,
+            _ => 0,
+        };
         byte += 1;
     }
-    word
+    classes
 };
 
-/// Whether a text may follow a name.
-fn may_follow_name(text: &[u8]) -> bool {
-    matches!(
-        text,
-        [] | [b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(', ..]
-            | [b'}', b'}', ..]
-    )
+/// Whether a byte is an ASCII character of a class.
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
+}
+
+/// How many characters of a class a text begins with.
+fn leading(text: &[u8], class: u8) -> usize {
+    text.iter().position(|byte| !is(*byte, class)).unwrap_or(text.len())
+}
+
+fn is_space(byte: u8) -> bool {
+    is(byte, SPACE)
 }
 
 fn is_alphanumeric(c: char) -> bool {
@@ -442,21 +429,6 @@ fn ends_with_trim(text: &[u8]) -> bool {
 fn trim_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !is_space(*byte)).map_or(0, |last| last + 1);
     text.get(..end).unwrap_or(text)
-}
-
-/// Up to as many bytes are looked at sooner than a faster search begins.
-const SHORT: usize = 16;
-
-/// Ends of lines in a text.
-fn lines(text: &[u8]) -> u32 {
-    index(count_newlines(text))
-}
-
-pub(crate) fn count_newlines(text: &[u8]) -> usize {
-    if text.len() < SHORT {
-        return text.iter().map(|byte| usize::from(*byte == b'\n')).sum();
-    }
-    memchr::memchr_iter(b'\n', text).count()
 }
 
 fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {

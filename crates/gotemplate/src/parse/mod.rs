@@ -7,8 +7,6 @@ mod lex;
 mod number;
 pub(crate) mod token;
 
-pub(crate) use lex::count_newlines;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -68,13 +66,13 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     let names = [("break", Kind::Break), ("continue", Kind::Continue)];
     let borne = names.into_iter().filter(|(name, _)| functions.get(name).is_some());
     lexer.functions = borne.map(|(_, kind)| kind).collect();
-    let builder = Builder::new(functions, showing, Buffers::expecting_much());
+    let builder = Builder::new(showing, Buffers::expecting_much());
     let mut parser = Parser {
         input: source.text.as_bytes(),
         text: source.text.as_str(),
         lexer,
-        ahead: [None; 2],
-        line: 1,
+        ahead: None,
+        scanned: 0,
         functions,
         showing,
         source: Arc::clone(source),
@@ -89,9 +87,9 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
     let main = result.map_err(|message| {
         let name = name.to_str_lossy();
         if parser.size > room {
-            return Error::too_large(&name, parser.line as usize);
+            return Error::too_large(&name, parser.line());
         }
-        Error::parse(&name, parser.line as usize, message)
+        Error::parse(&name, parser.line(), message)
     })?;
     parser.defined.remove(name);
     let size = parser.size;
@@ -106,10 +104,10 @@ struct Parser<'t> {
     /// The same, if all of it is UTF-8.
     text: Option<&'t str>,
     lexer: Lexer<'t>,
-    /// Tokens scanned and not taken yet, or given back: the next one, and the one behind it.
-    ahead: [Option<Token>; 2],
-    /// The line of the last token scanned: the one errors name.
-    line: u32,
+    /// The next token, if it has been scanned already.
+    ahead: Option<Token>,
+    /// Where the last token scanned starts: errors name its line.
+    scanned: u32,
     functions: &'t Functions,
     /// Whether nodes are to be printed as well.
     showing: bool,
@@ -128,7 +126,7 @@ struct Parser<'t> {
 /// Lists of what has been compiled, to be filled again: there are very many.
 #[derive(Default)]
 struct Spare<'t> {
-    buffers: Vec<Buffers>,
+    buffers: Vec<Buffers<'t>>,
     commands: Vec<Vec<Command<'t>>>,
     args: Vec<Vec<Expr<'t>>>,
 }
@@ -156,8 +154,8 @@ enum Goal<'t> {
     Block {
         pos: u32,
         pipe: Pipe<'t>,
-        /// Where the header ends: the line Go names when an else stands in the body.
-        line: u32,
+        /// Where the header ends: Go names its line when an else stands in the body.
+        header_end: u32,
     },
 }
 
@@ -179,8 +177,8 @@ struct Tree<'t> {
     /// Variables the parser lets pass; the compiler knows better which are really there.
     vars: Vec<&'t str>,
     parens: usize,
-    /// Where the action at work started, 0 if none is.
-    action_line: u32,
+    /// Where the action at work started, if one is.
+    action: Option<u32>,
     opens: Vec<Open>,
 }
 
@@ -207,28 +205,23 @@ enum OpenKind {
 
 impl<'t> Tree<'t> {
     fn new(name: String, goal: Goal<'t>, builder: Builder<'t>) -> Self {
-        Self { name, goal, builder, vars: vec!["$"], parens: 0, action_line: 0, opens: Vec::new() }
+        let mut vars = Vec::with_capacity(4);
+        vars.push("$");
+        Self { name, goal, builder, vars, parens: 0, action: None, opens: Vec::new() }
     }
 }
 
 impl<'t> Parser<'t> {
     fn next(&mut self) -> Token {
-        let [next, behind] = &mut self.ahead;
-        match std::mem::replace(next, behind.take()) {
+        match self.ahead.take() {
             Some(token) => token,
             None => self.scan(),
         }
     }
 
-    /// Takes the token that has been peeked at.
-    fn skip(&mut self) {
-        let [next, behind] = &mut self.ahead;
-        *next = behind.take();
-    }
-
     fn scan(&mut self) -> Token {
         let token = self.lexer.next_token();
-        self.line = token.line;
+        self.scanned = token.start;
         self.size += TOKEN_COST;
         if self.size > self.room {
             // Whoever gets it gives up; the caller tells why.
@@ -237,19 +230,20 @@ impl<'t> Parser<'t> {
         token
     }
 
-    /// Gives back a token; the parser never holds more than two.
+    /// Gives back the token that was taken last.
     fn back(&mut self, token: Token) {
-        let [next, behind] = &mut self.ahead;
-        *behind = next.replace(token);
+        self.ahead = Some(token);
     }
 
     fn peek(&mut self) -> Token {
-        if let [Some(token), _] = self.ahead {
-            return token;
-        }
-        let token = self.scan();
-        self.ahead = [Some(token), None];
+        let token = self.next();
+        self.back(token);
         token
+    }
+
+    /// The line that errors name.
+    fn line(&self) -> usize {
+        line_of(self.input, self.scanned)
     }
 
     /// A piece of the source that is made of names, and so of UTF-8.
@@ -276,8 +270,10 @@ impl<'t> Parser<'t> {
             return format!("unexpected {} in {context}", token.describe(self.input));
         }
         let shown = self.lexer.fault.clone();
-        let started = self.tree.action_line;
-        if started == 0 || started == token.line {
+        let Some(started) = self.tree.action.map(|start| line_of(self.input, start)) else {
+            return shown;
+        };
+        if started == line_of(self.input, token.start) {
             return shown;
         }
         // "unclosed action in action started" would say it twice.
@@ -302,7 +298,7 @@ impl<'t> Parser<'t> {
     /// Begins a template inside the one at work.
     fn begin_tree(&mut self, name: String, goal: Goal<'t>) {
         let buffers = self.spare.buffers.pop().unwrap_or_default();
-        let builder = Builder::new(self.functions, self.showing, buffers);
+        let builder = Builder::new(self.showing, buffers);
         let tree = Tree::new(name, goal, builder);
         self.outer.push(std::mem::replace(&mut self.tree, tree));
     }
@@ -317,7 +313,7 @@ impl<'t> Parser<'t> {
     /// interrupted. The one that counts under a name is the one that is not empty.
     fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
         let outer = self.outer.pop().unwrap_or_else(|| {
-            let builder = Builder::new(self.functions, self.showing, Buffers::default());
+            let builder = Builder::new(self.showing, Buffers::default());
             Tree::new(String::new(), Goal::Main, builder)
         });
         let tree = std::mem::replace(&mut self.tree, outer);
@@ -337,6 +333,12 @@ impl<'t> Parser<'t> {
             }
         }
     }
+}
+
+/// The line of a place in a text, from 1.
+pub(crate) fn line_of(text: &[u8], place: u32) -> usize {
+    let before = text.get(..place as usize).unwrap_or(text);
+    1 + memchr::memchr_iter(b'\n', before).count()
 }
 
 /// Whether there is nothing but white space.

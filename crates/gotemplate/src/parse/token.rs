@@ -107,8 +107,6 @@ pub(crate) struct Token {
     /// Byte offsets.
     pub start: u32,
     pub end: u32,
-    /// From 1.
-    pub line: u32,
 }
 
 /// A place in a text, or a number of things in it: the room for code ends long before the numbers do.

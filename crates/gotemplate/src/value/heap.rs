@@ -134,9 +134,9 @@ impl Heap {
         map
     }
 
-    /// A new `map[string]interface {}` of entries whose keys are shared with another map.
-    pub fn new_map_with(&mut self, entries: Entries) -> Map {
-        let map = self.new_map();
+    /// A new map of a given type, of entries whose keys are shared with another map.
+    pub fn new_map_with(&mut self, ty: Type, entries: Entries) -> Map {
+        let map = self.new_map_of(ty);
         if let Some(data) = self.maps.get_mut(map.0 as usize) {
             data.entries = entries;
             self.bytes += map_cost(data) - CONTAINER_COST;

@@ -118,11 +118,34 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         self.check_depth()?;
         let map = self.heap.new_map_of(self.root);
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some(key) = access.next_key_seed(Key)? {
             let value = access.next_value_seed(self.nested())?;
             self.heap.set(map, key, value);
         }
         Ok(Value::Map(map))
+    }
+}
+
+/// A key of a map.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Str, D::Error> {
+        deserializer.deserialize_string(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Str, E> {
+        Ok(key.into())
     }
 }
 

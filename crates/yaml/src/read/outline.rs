@@ -55,9 +55,9 @@ pub fn outline<'a>(
     text: &'a str,
     tell: impl FnMut(&[&'a str], Outlined<'a>) -> bool,
 ) -> Option<()> {
-    let lines = Lines { text, at: 0 };
+    let lines = Lines { rest: text.as_bytes() };
     // All are looked at, many at once.
-    let plain = |byte: u8| (b' '..=b'~').contains(&byte) | matches!(byte, b'\n');
+    let plain = |byte: u8| is_printable(byte) | matches!(byte, b'\n');
     let simple = text.bytes().fold(true, |all, byte| all & plain(byte));
     let (levels, path) = (Vec::with_capacity(EXPECTED_LEVELS), Vec::with_capacity(TOLD + 1));
     Outline { lines, simple, levels, started: false, open: false, path, tell }.run()
@@ -89,24 +89,23 @@ struct Outline<'a, F> {
     tell: F,
 }
 
+/// Bytes of UTF-8, as all that is cut out of them here: the cuts are at ASCII characters.
 struct Lines<'a> {
-    text: &'a str,
-    at: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
     /// The next line without its break, left in place.
-    fn peek(&self) -> Option<&'a str> {
-        let rest = self.text.get(self.at..)?;
-        if rest.is_empty() {
+    fn peek(&self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
             return None;
         }
-        let end = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
-        rest.get(..end)
+        let end = memchr::memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+        self.rest.get(..end)
     }
 
-    fn take(&mut self, line: &str) {
-        self.at = (self.at + line.len() + 1).min(self.text.len());
+    fn take(&mut self, line: &[u8]) {
+        self.rest = self.rest.get(line.len() + 1..).unwrap_or_default();
     }
 }
 
@@ -118,11 +117,11 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
                 return None;
             }
             let content = unindented(line);
-            if content.is_empty() || content.starts_with('#') {
+            if matches!(content, [] | [b'#', ..]) {
                 continue;
             }
             let column = line.len() - content.len();
-            if column == 0 && (content.starts_with(['%', '.']) || content.starts_with("---")) {
+            if column == 0 && matches!(content, [b'%' | b'.', ..] | [b'-', b'-', b'-', ..]) {
                 return None;
             }
             self.line(content, column)?;
@@ -131,9 +130,9 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     }
 
     /// A line that is neither empty nor a comment.
-    fn line(&mut self, content: &'a str, column: usize) -> Option<()> {
+    fn line(&mut self, content: &'a [u8], column: usize) -> Option<()> {
         if self.open
-            && content.starts_with(['{', '['])
+            && matches!(content, [b'{' | b'[', ..])
             && self.levels.last().is_some_and(|level| level.column < column)
         {
             return self.lone_flow(content);
@@ -141,7 +140,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
         while self.levels.last().is_some_and(|level| level.column > column) {
             self.close();
         }
-        let dash = content == "-" || content.starts_with("- ");
+        let dash = is_dash(content);
         let wanted = if dash { Form::Sequence } else { Form::Mapping };
         // A sequence may stand in the column of the key it belongs to; a key there ends it.
         if let [.., outer, inner] = self.levels.as_slice()
@@ -170,16 +169,22 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     }
 
     /// A flow collection on the line after its key or dash, such as what `toYaml` makes of nothing.
-    fn lone_flow(&mut self, content: &'a str) -> Option<()> {
+    fn lone_flow(&mut self, content: &'a [u8]) -> Option<()> {
         self.open = false;
-        let found = match self.value(content)? {
+        let told = self.tells();
+        let found = match self.value(content, told)? {
             Outlined::Empty => Outlined::Mapping,
             other => other,
         };
-        if self.levels.last().is_some_and(|level| level.told) {
+        if told {
             (self.tell)(&self.path, found);
         }
         Some(())
+    }
+
+    /// Whether the entries of the innermost collection are told.
+    fn tells(&self) -> bool {
+        self.levels.last().is_some_and(|level| level.told)
     }
 
     fn begin(&mut self, form: Form, column: usize) -> Option<()> {
@@ -210,13 +215,13 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     }
 
     /// An entry of the innermost collection, at its place.
-    fn entry(&mut self, content: &'a str, column: usize) -> Option<()> {
+    fn entry(&mut self, content: &'a [u8], column: usize) -> Option<()> {
         let (mut content, mut column) = (content, column);
         // `- - key: value`: collections that begin on one line.
         while self.levels.last().is_some_and(|level| level.form == Form::Sequence) {
-            let rest = content.strip_prefix('-')?;
+            let rest = content.strip_prefix(b"-")?;
             let inner = unindented(rest);
-            if inner.is_empty() || inner.starts_with('#') && inner.len() < rest.len() {
+            if is_comment(inner, rest) {
                 self.open = true;
                 return Some(());
             }
@@ -226,27 +231,27 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
             column += content.len() - inner.len();
             content = inner;
             self.open = true;
-            if content == "-" || content.starts_with("- ") {
+            if is_dash(content) {
                 self.begin(Form::Sequence, column)?;
             } else if key(content)?.is_some() {
                 self.begin(Form::Mapping, column)?;
             } else {
                 self.open = false;
-                return self.value(content).map(drop);
+                return self.value(content, false).map(drop);
             }
         }
         let (name, rest) = key(content)??;
-        let told = self.levels.last().is_some_and(|level| level.told);
+        let told = self.tells();
         if told && let Some(last) = self.path.last_mut() {
-            *last = name;
+            *last = std::str::from_utf8(name).ok()?;
         }
         let value = unindented(rest);
-        let found = if value.is_empty() || value.starts_with('#') {
+        let found = if matches!(value, [] | [b'#', ..]) {
             self.open = true;
             Outlined::Open
         } else {
             self.open = false;
-            self.value(value)?
+            self.value(value, told)?
         };
         if told {
             (self.tell)(&self.path, found);
@@ -254,26 +259,29 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
         Some(())
     }
 
-    /// A value on the line of its key or dash.
-    fn value(&mut self, text: &'a str) -> Option<Outlined<'a>> {
-        match text.as_bytes().first()? {
+    /// A value on the line of its key or dash; what is not told need not be known.
+    fn value(&mut self, text: &'a [u8], told: bool) -> Option<Outlined<'a>> {
+        match text.first()? {
             b'|' | b'>' => self.block_scalar(text).map(|()| Outlined::Other),
             b'"' | b'\'' => {
                 let (inner, rest, escaped) = quoted(text)?;
                 ends(rest)?;
-                Some(if escaped { Outlined::Other } else { Outlined::Text(inner) })
+                if !told || escaped {
+                    return Some(Outlined::Other);
+                }
+                std::str::from_utf8(inner).ok().map(Outlined::Text)
             }
             b'[' | b'{' => {
                 let rest = flow(text)?;
                 ends(rest)?;
-                Some(if text.starts_with("{}") { Outlined::Empty } else { Outlined::Other })
+                Some(if text.starts_with(b"{}") { Outlined::Empty } else { Outlined::Other })
             }
-            _ => plain(text),
+            _ => plain(text, told),
         }
     }
 
-    fn block_scalar(&mut self, header: &str) -> Option<()> {
-        if !matches!(header.get(1..)?, "" | "-" | "+") {
+    fn block_scalar(&mut self, header: &[u8]) -> Option<()> {
+        if !matches!(header.get(1..)?, [] | [b'-' | b'+']) {
             return None;
         }
         let parent = self.levels.last()?.column;
@@ -292,7 +300,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
                 if column < indent {
                     break;
                 }
-            } else if content.starts_with('\t') {
+            } else if content.starts_with(b"\t") {
                 return None;
             } else {
                 indent = Some(column);
@@ -309,9 +317,19 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
 }
 
 /// What a text holds behind the spaces at its start.
-fn unindented(line: &str) -> &str {
-    let spaces = line.bytes().take_while(|byte| *byte == b' ').count();
+fn unindented(line: &[u8]) -> &[u8] {
+    let spaces = line.iter().take_while(|byte| **byte == b' ').count();
     line.get(spaces..).unwrap_or_default()
+}
+
+/// Whether an item of a sequence begins.
+fn is_dash(content: &[u8]) -> bool {
+    matches!(content, [b'-'] | [b'-', b' ', ..])
+}
+
+/// Whether what stands behind the spaces of a rest is nothing, or a comment.
+fn is_comment(after: &[u8], rest: &[u8]) -> bool {
+    after.is_empty() || after.starts_with(b"#") && after.len() < rest.len()
 }
 
 fn is_printable(byte: u8) -> bool {
@@ -319,43 +337,43 @@ fn is_printable(byte: u8) -> bool {
 }
 
 /// Whether a line holds only characters that mean nothing but themselves.
-fn is_simple(line: &str) -> bool {
-    line.bytes().all(is_printable) || are_letters(line, false)
+fn is_simple(line: &[u8]) -> bool {
+    line.iter().copied().all(is_printable) || are_letters(line, false)
 }
 
-fn is_simple_or_tab(line: &str) -> bool {
-    line.bytes().all(is_printable) || are_letters(line, true)
+fn is_simple_or_tab(line: &[u8]) -> bool {
+    line.iter().copied().all(is_printable) || are_letters(line, true)
 }
 
 /// The same with letters of other scripts, but no control characters, breaks and marks of Unicode.
-fn are_letters(line: &str, tabs: bool) -> bool {
-    line.chars().all(|c| {
+fn are_letters(line: &[u8], tabs: bool) -> bool {
+    let is_letter = |c: char| {
         matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{10000}'..)
             || tabs && c == '\t'
-    })
+    };
+    std::str::from_utf8(line).is_ok_and(|line| line.chars().all(is_letter))
 }
 
 /// A key and what follows its colon; `Some(None)` if a value begins here.
 #[allow(clippy::option_option, reason = "outside: whether it is plain at all")]
-fn key(text: &str) -> Option<Option<(&str, &str)>> {
-    let first = *text.as_bytes().first()?;
+fn key(text: &[u8]) -> Option<Option<(&[u8], &[u8])>> {
+    let first = *text.first()?;
     if matches!(first, b'"' | b'\'') {
         let (inner, rest, escaped) = quoted(text)?;
-        let Some(rest) = rest.strip_prefix(':') else {
+        let Some(rest) = rest.strip_prefix(b":") else {
             return ends(rest).map(|()| None);
         };
-        let fits = !escaped && inner.len() <= MAX_KEY && (rest.is_empty() || rest.starts_with(' '));
-        return if fits { Some(Some((inner, rest))) } else { None };
+        let fits = !escaped && inner.len() <= MAX_KEY && matches!(rest, [] | [b' ', ..]);
+        return fits.then_some(Some((inner, rest)));
     }
-    let bytes = text.as_bytes();
-    let end = bytes.iter().position(|byte| !is_key_byte(*byte)).unwrap_or(bytes.len());
-    if !matches!(bytes.get(end..)?, [b':'] | [b':', b' ', ..]) {
+    let end = text.iter().position(|byte| !is_key_byte(*byte)).unwrap_or(text.len());
+    let (name, rest) = text.split_at_checked(end)?;
+    if !matches!(rest, [b':'] | [b':', b' ', ..]) {
         return Some(None);
     }
-    let (name, rest) = (text.get(..end)?, text.get(end + 1..)?);
     let fits = first.is_ascii_alphabetic() && name.len() <= MAX_KEY;
     // A null is no key.
-    (fits && !name.eq_ignore_ascii_case("null")).then_some(Some((name, rest)))
+    (fits && !name.eq_ignore_ascii_case(b"null")).then_some(Some((name, rest.get(1..)?)))
 }
 
 fn is_key_byte(byte: u8) -> bool {
@@ -373,15 +391,15 @@ fn is_key_byte(byte: u8) -> bool {
 }
 
 /// A quoted scalar on one line: what is inside, what follows, and whether there are escapes.
-fn quoted(text: &str) -> Option<(&str, &str, bool)> {
-    let quote = *text.as_bytes().first()?;
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8], bool)> {
+    let quote = *text.first()?;
     let mut escaped = false;
     let mut at = 1;
     loop {
-        let found = text.get(at..)?.bytes().position(|byte| byte == quote || byte == b'\\')?;
+        let found = text.get(at..)?.iter().position(|byte| *byte == quote || *byte == b'\\')?;
         at += found;
-        let next = text.as_bytes().get(at + 1).copied();
-        match text.as_bytes().get(at)? {
+        let next = text.get(at + 1).copied();
+        match text.get(at)? {
             b'\\' if quote == b'\'' => at += 1,
             b'\\' if matches!(next, Some(b'"' | b'\\' | b'n' | b't')) => {
                 escaped = true;
@@ -398,37 +416,40 @@ fn quoted(text: &str) -> Option<(&str, &str, bool)> {
 }
 
 /// Nothing but a comment may follow.
-fn ends(rest: &str) -> Option<()> {
-    let after = unindented(rest);
-    (after.is_empty() || after.starts_with('#') && after.len() < rest.len()).then_some(())
+fn ends(rest: &[u8]) -> Option<()> {
+    is_comment(unindented(rest), rest).then_some(())
 }
 
-fn plain(text: &str) -> Option<Outlined<'_>> {
-    let bytes = text.as_bytes();
-    match bytes.first()? {
-        b'-' if !matches!(bytes.get(1), Some(b'!'..=b'~')) => return None,
+fn plain(text: &[u8], told: bool) -> Option<Outlined<'_>> {
+    let first = text.first()?;
+    match first {
+        b'-' if !matches!(text.get(1), Some(b'!'..=b'~')) => return None,
         b'?' | b':' | b',' | b'[' | b']' | b'{' | b'}' | b'#' | b'&' | b'*' | b'!' | b'|'
         | b'>' | b'\'' | b'"' | b'%' | b'@' | b'`' => return None,
         _ => {}
     }
     let mut end = text.len();
-    for at in memchr::memchr2_iter(b':', b'#', bytes) {
-        if bytes.get(at) == Some(&b':') {
-            if matches!(bytes.get(at + 1), None | Some(b' ')) {
+    for at in memchr::memchr2_iter(b':', b'#', text) {
+        if text.get(at) == Some(&b':') {
+            if matches!(text.get(at + 1), None | Some(b' ')) {
                 return None;
             }
-        } else if at > 0 && bytes.get(at - 1) == Some(&b' ') {
+        } else if at > 0 && text.get(at - 1) == Some(&b' ') {
             end = at;
             break;
         }
     }
-    let spaces = bytes.get(..end)?.iter().rev().take_while(|byte| **byte == b' ').count();
-    let text = text.get(..end - spaces)?;
+    // No number begins with a letter.
+    if !told && first.is_ascii_alphabetic() {
+        return Some(Outlined::Other);
+    }
+    let text = text.get(..end)?.trim_ascii_end();
     // Ports, counts and users are the most of what is no text.
-    if matches!(text.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
+    if matches!(text, [b'1'..=b'9', rest @ ..] if rest.len() < 9 && rest.iter().all(u8::is_ascii_digit))
     {
         return Some(Outlined::Other);
     }
+    let text = std::str::from_utf8(text).ok()?;
     match resolve(text, Dialect::V2, false) {
         Resolved::Text => Some(Outlined::Text(text)),
         Resolved::Float(number) if !number.is_finite() => None,
@@ -437,9 +458,9 @@ fn plain(text: &str) -> Option<Outlined<'_>> {
 }
 
 /// A flow collection of plain words and quoted texts, and no collections; what follows it.
-fn flow(text: &str) -> Option<&str> {
-    let is_list = text.starts_with('[');
-    let close = if is_list { ']' } else { '}' };
+fn flow(text: &[u8]) -> Option<&[u8]> {
+    let is_list = text.starts_with(b"[");
+    let close = if is_list { b"]" } else { b"}" };
     let mut rest = unindented(text.get(1..)?);
     if let Some(after) = rest.strip_prefix(close) {
         return Some(after);
@@ -447,27 +468,27 @@ fn flow(text: &str) -> Option<&str> {
     loop {
         rest = word(rest)?;
         if !is_list {
-            rest = word(unindented(rest.strip_prefix(": ")?))?;
+            rest = word(unindented(rest.strip_prefix(b": ")?))?;
         }
         rest = unindented(rest);
         if let Some(after) = rest.strip_prefix(close) {
             return Some(after);
         }
-        rest = unindented(rest.strip_prefix(',')?);
+        rest = unindented(rest.strip_prefix(b",")?);
     }
 }
 
 /// One scalar inside a flow collection; what follows it.
-fn word(text: &str) -> Option<&str> {
-    let first = *text.as_bytes().first()?;
+fn word(text: &[u8]) -> Option<&[u8]> {
+    let first = *text.first()?;
     if matches!(first, b'"' | b'\'') {
         let (inner, rest, _) = quoted(text)?;
         return (inner.len() <= MAX_KEY).then_some(rest);
     }
-    let end = text.bytes().position(|byte| !is_key_byte(byte))?;
+    let end = text.iter().position(|byte| !is_key_byte(*byte))?;
     let (word, rest) = text.split_at_checked(end)?;
     let fits = first.is_ascii_alphabetic() && word.len() <= MAX_KEY;
     // A number could be no key, and neither could null.
-    let digits = word.len() < 18 && word.bytes().all(|byte| byte.is_ascii_digit());
-    ((fits && !word.eq_ignore_ascii_case("null")) || (digits && !word.is_empty())).then_some(rest)
+    let digits = word.len() < 18 && word.iter().all(u8::is_ascii_digit);
+    ((fits && !word.eq_ignore_ascii_case(b"null")) || (digits && !word.is_empty())).then_some(rest)
 }

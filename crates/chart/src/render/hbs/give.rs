@@ -174,7 +174,8 @@ fn find(session: &Session<'_>, helper: &Helper<'_>, rc: &RenderContext<'_, '_>) 
     if name == lower::PARTIAL_BLOCK || rc.get_partial(&name).is_some() {
         return name;
     }
-    let found = session.templates.handlebars.find(text(helper, 1), &name);
+    let files = session.templates.handlebars.as_ref();
+    let found = files.and_then(|files| files.find(text(helper, 1), &name));
     found.map(ToOwned::to_owned).unwrap_or(name)
 }
 

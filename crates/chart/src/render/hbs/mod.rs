@@ -155,11 +155,6 @@ impl Set {
         own.or_else(|| self.shared.get(name)).map(String::as_str)
     }
 
-    /// Whether there are no such files: so it is in nearly all charts.
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     /// Whether a template of that name can be included, as the file that is running sees it.
     pub(super) fn has(&self, ctx: &Ctx, name: &str) -> bool {
         self.find(&State::chart(ctx), name).is_some()
