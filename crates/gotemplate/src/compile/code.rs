@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Place;
@@ -17,7 +18,7 @@ pub(crate) type Slot = u32;
 /// How many arguments are written.
 pub(crate) type Count = u32;
 
-/// Which of a template's names: fields one behind the other, never none.
+/// Which of a template's names: fields one behind the other.
 pub(crate) type Path = Range<u32>;
 
 /// "Leave the current node as it is."
@@ -107,6 +108,33 @@ pub(crate) struct Shows {
     pub ranges: Vec<Range<usize>>,
 }
 
+/// The name of a field: where it stands in the source, and where in a map it was found last.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub start: u32,
+    pub end: u32,
+    pub found_at: AtomicU32,
+}
+
+/// Names of fields one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'n> {
+    names: &'n [Name],
+    source: &'n [u8],
+}
+
+impl<'n> Iterator for Names<'n> {
+    /// A name, and where it was found last.
+    type Item = (&'n [u8], &'n AtomicU32);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, rest) = self.names.split_first()?;
+        self.names = rest;
+        let text = self.source.get(name.start as usize..name.end as usize);
+        Some((text.unwrap_or_default(), &name.found_at))
+    }
+}
+
 /// One compiled template.
 #[derive(Debug)]
 pub(crate) struct Template {
@@ -115,8 +143,8 @@ pub(crate) struct Template {
     pub code: Vec<Instr>,
     /// Where each node stands in the source.
     pub nodes: Vec<u32>,
-    /// Where the names of fields stand in the source.
-    pub names: Vec<Range<u32>>,
+    /// The names of fields.
+    pub names: Vec<Name>,
     /// Empty unless asked for; see [`Source::shown`].
     pub shows: Shows,
     /// How many variables its frame needs.
@@ -159,12 +187,9 @@ impl Source {
 
 impl Template {
     /// The names of fields one behind the other.
-    pub fn path(&self, path: &Path) -> impl Iterator<Item = &[u8]> + Clone {
+    pub fn path(&self, path: &Path) -> Names<'_> {
         let names = self.names.get(path.start as usize..path.end as usize).unwrap_or_default();
-        let text = self.source.text.as_bytes();
-        names
-            .iter()
-            .map(|name| text.get(name.start as usize..name.end as usize).unwrap_or_default())
+        Names { names, source: self.source.text.as_bytes() }
     }
 
     /// Where a node stands, for an error.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::show::show;
-use super::{Builder, KEEP, Op, Slot, index};
+use super::{Builder, KEEP, Op, Path, Slot, index};
 use crate::func::{Body, Func};
-use crate::parse::ast::{Command, Expr, ExprKind, Literal, NodeId, Piece, Pipe};
+use crate::parse::ast::{Command, Expr, ExprKind, Fields, Literal, NodeId, Pipe};
 use crate::value::{Str, Type, Value};
 
 /// What an argument is for.
@@ -44,17 +44,17 @@ impl<'t> Builder<'t> {
         let call = Call { command, args, has_final };
         let node = first.node;
         match &first.kind {
-            ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &call),
-            ExprKind::Chain(base, names) => self.chain_command(first, base, *names, &call),
+            ExprKind::Field(fields) => self.chain(Some(self.dot), fields, node, &call),
+            ExprKind::Chain(base, fields) => self.chain_command(first, base, fields, &call),
             ExprKind::Function(func) => self.function(func, node, &call),
             ExprKind::Pipe(inner) => {
                 if self.not_a_function(first, &call, before) {
                     self.pipe(inner);
                 }
             }
-            ExprKind::Variable(piece) => {
-                self.variable(*piece, node, &call);
-                if !piece.text.contains('.') {
+            ExprKind::Variable(name, fields) => {
+                self.variable(name, fields, node, &call);
+                if fields.names.is_empty() {
                     self.not_a_function(first, &call, node);
                 }
             }
@@ -88,11 +88,9 @@ impl<'t> Builder<'t> {
     }
 
     /// A variable and the fields behind it.
-    fn variable(&mut self, piece: Piece<'t>, node: NodeId, call: &Call<'_, 't>) {
-        let (name, fields) = piece.split_at(piece.text.find('.').unwrap_or(piece.text.len()));
-        let name = name.text;
+    fn variable(&mut self, name: &str, fields: &Fields<'t>, node: NodeId, call: &Call<'_, 't>) {
         match self.resolve(name) {
-            Some(slot) if fields.text.is_empty() => self.emit(Op::Load(slot), node),
+            Some(slot) if fields.names.is_empty() => self.emit(Op::Load(slot), node),
             Some(slot) => self.chain(Some(slot), fields, node, call),
             // The parser saw it declared somewhere, but not on the way to here.
             None => self.emit(Op::Fail(format!("undefined variable: {name}")), node),
@@ -103,7 +101,7 @@ impl<'t> Builder<'t> {
         &mut self,
         chain: &Expr<'t>,
         base: &Expr<'t>,
-        names: Piece<'t>,
+        fields: &Fields<'t>,
         call: &Call<'_, 't>,
     ) {
         if matches!(base.kind, ExprKind::Nil) {
@@ -112,19 +110,19 @@ impl<'t> Builder<'t> {
             return;
         }
         self.arg(base, Param::Base);
-        self.chain(None, names, chain.node, call);
+        self.chain(None, fields, chain.node, call);
     }
 
     /// Fields of a variable or of the top; the last one may be a method with arguments.
-    fn chain(&mut self, of: Option<Slot>, chain: Piece<'t>, owner: NodeId, call: &Call<'_, 't>) {
+    fn chain(&mut self, of: Option<Slot>, fields: &Fields<'t>, owner: NodeId, call: &Call<'_, 't>) {
+        let names = fields.names.clone();
         if call.args.is_empty() && !call.has_final {
-            self.fields(of, chain, owner);
+            self.fields(of, names, owner);
             return;
         }
-        let Some(dot) = chain.text.rfind('.') else { return };
-        let (fields, last) = chain.split_at(dot);
-        self.fields(of, fields, owner);
-        let name = Str::from(last.text.trim_start_matches('.'));
+        let Some((_, last)) = fields.text.rsplit_once('.') else { return };
+        self.fields(of, names.start..names.end - 1, owner);
+        let name = Str::from(last);
         let (args, has_final) = (index(call.args.len()), call.has_final);
         let start = self.here();
         let (skip, node) = (super::UNKNOWN, if of.is_some() { owner } else { KEEP });
@@ -137,13 +135,12 @@ impl<'t> Builder<'t> {
     }
 
     /// `.a.b`, or nothing at all, of a variable or of the top.
-    fn fields(&mut self, of: Option<Slot>, chain: Piece<'t>, owner: NodeId) {
-        let names = (!chain.text.is_empty()).then(|| self.names(chain));
-        match (of, names) {
-            (Some(slot), Some(names)) => self.emit(Op::Path { slot, names }, owner),
-            (Some(slot), None) => self.emit(Op::Load(slot), owner),
-            (None, Some(names)) => self.emit(Op::Fields { names, owner }, KEEP),
-            (None, None) => {}
+    fn fields(&mut self, of: Option<Slot>, names: Path, owner: NodeId) {
+        match of {
+            Some(slot) if names.is_empty() => self.emit(Op::Load(slot), owner),
+            Some(slot) => self.emit(Op::Path { slot, names }, owner),
+            None if names.is_empty() => {}
+            None => self.emit(Op::Fields { names, owner }, KEEP),
         }
     }
 
@@ -209,10 +206,10 @@ impl<'t> Builder<'t> {
             ExprKind::Nil => return self.nil_arg(param, node),
             ExprKind::Literal(literal) => return self.literal_arg(literal, param, node),
             ExprKind::Dot => self.emit(Op::Load(self.dot), node),
-            ExprKind::Field(names) => self.chain(Some(self.dot), *names, node, &alone),
-            ExprKind::Variable(piece) => self.variable(*piece, node, &alone),
+            ExprKind::Field(fields) => self.chain(Some(self.dot), fields, node, &alone),
+            ExprKind::Variable(name, fields) => self.variable(name, fields, node, &alone),
             ExprKind::Function(func) => self.function(func, node, &alone),
-            ExprKind::Chain(base, names) => self.chain_command(arg, base, *names, &alone),
+            ExprKind::Chain(base, fields) => self.chain_command(arg, base, fields, &alone),
             ExprKind::Pipe(pipe) => self.pipe(pipe),
         }
         match param {

@@ -5,15 +5,18 @@ mod expr;
 mod literal;
 mod show;
 
-pub(crate) use code::{Instr, KEEP, Label, Op, Shows, Slot, Source, TOKEN_COST, Template};
+pub(crate) use code::{
+    Instr, KEEP, Label, Names, Op, Path, Shows, Slot, Source, TOKEN_COST, Template,
+};
 pub(crate) use expr::wrong_count_for;
 
-use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-use crate::parse::ast::{NodeId, Piece, Pipe};
+use crate::parse::ast::{NodeId, Pipe};
 use crate::parse::token::index;
 use crate::value::Str;
+use code::Name;
 
 /// Builds the code of one template.
 #[derive(Debug)]
@@ -21,7 +24,7 @@ pub(crate) struct Builder<'t> {
     /// What the template is made of so far.
     code: Vec<Instr>,
     nodes: Vec<u32>,
-    names: Vec<Range<u32>>,
+    names: Vec<Name>,
     /// The printed forms of nodes, if they are asked for.
     shows: Option<Shows>,
     /// Variables in scope, innermost last; those without a name hold dots.
@@ -38,7 +41,7 @@ pub(crate) struct Builder<'t> {
 pub(crate) struct Buffers<'t> {
     code: Vec<Instr>,
     nodes: Vec<u32>,
-    names: Vec<Range<u32>>,
+    names: Vec<Name>,
     scope: Vec<Option<&'t str>>,
 }
 
@@ -99,17 +102,14 @@ impl<'t> Builder<'t> {
         id
     }
 
-    /// Where the names of `.a.b` stand in the source.
-    fn names(&mut self, chain: Piece<'t>) -> Range<u32> {
-        let (first, mut start) = (index(self.names.len()), chain.start + 1);
-        for (place, byte) in (chain.start..).zip(chain.text.bytes()).skip(1) {
-            if byte == b'.' {
-                self.names.push(start..place);
-                start = place + 1;
-            }
-        }
-        self.names.push(start..chain.start + index(chain.text.len()));
-        first..index(self.names.len())
+    /// A field's name, which stands there in the source.
+    pub fn name(&mut self, start: u32, end: u32) {
+        self.names.push(Name { start, end, found_at: AtomicU32::new(0) });
+    }
+
+    /// The index of the next name.
+    pub fn next_name(&self) -> u32 {
+        index(self.names.len())
     }
 
     fn emit(&mut self, op: Op, node: NodeId) {

@@ -98,10 +98,14 @@ impl Shows {
             ExprKind::Nil => self.text.push_str("nil"),
             ExprKind::Literal(literal) => self.text.push_str(&literal.show()),
             ExprKind::Function(func) => self.text.push_str(func.name),
-            ExprKind::Field(piece) | ExprKind::Variable(piece) => self.text.push_str(piece.text),
-            ExprKind::Chain(base, names) => {
+            ExprKind::Field(fields) => self.text.push_str(fields.text),
+            ExprKind::Variable(name, fields) => {
+                self.text.push_str(name);
+                self.text.push_str(fields.text);
+            }
+            ExprKind::Chain(base, fields) => {
                 self.parenthesized(base);
-                self.text.push_str(names.text);
+                self.text.push_str(fields.text);
             }
             ExprKind::Pipe(pipe) => self.pipe(pipe),
         }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::token::index;
+use crate::compile::Path;
 use crate::func::Func;
 use crate::value::Complex;
 
@@ -38,29 +38,21 @@ pub(crate) enum ExprKind<'t> {
     Nil,
     Literal(Literal<'t>),
     /// `.a.b`
-    Field(Piece<'t>),
+    Field(Fields<'t>),
     /// `$x.a.b`
-    Variable(Piece<'t>),
+    Variable(&'t str, Fields<'t>),
     Function(&'t Arc<Func>),
     /// `(pipe).a.b`, `function.a`: the base, and the fields.
-    Chain(Box<Expr<'t>>, Piece<'t>),
+    Chain(Box<Expr<'t>>, Fields<'t>),
     Pipe(Pipe<'t>),
 }
 
-/// A piece of the source that is made of names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece<'t> {
+/// Fields one behind the other, or none: `.a.b`.
+#[derive(Debug)]
+pub(crate) struct Fields<'t> {
     pub text: &'t str,
-    /// Where it starts, in bytes.
-    pub start: u32,
-}
-
-impl Piece<'_> {
-    /// Two pieces of it.
-    pub fn split_at(self, at: usize) -> (Self, Self) {
-        let (text, rest) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
-        (Self { text, ..self }, Self { text: rest, start: self.start + index(text.len()) })
-    }
+    /// Which of the template's names they are.
+    pub names: Path,
 }
 
 #[derive(Clone, Debug)]

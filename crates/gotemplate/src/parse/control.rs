@@ -170,7 +170,7 @@ impl Parser<'_> {
 
     fn end(&mut self) -> Result<(), Message> {
         self.expect(Kind::RightDelim, "end")?;
-        let Some(open) = self.tree.opens.pop() else { return self.end_tree() };
+        let Some(open) = self.tree.opens.pop() else { return self.end_definition() };
         let tree = &mut self.tree;
         tree.vars.truncate(open.vars);
         let builder = &mut tree.builder;
@@ -184,13 +184,14 @@ impl Parser<'_> {
     }
 
     /// The end of a define or block.
-    fn end_tree(&mut self) -> Result<(), Message> {
+    fn end_definition(&mut self) -> Result<(), Message> {
         if matches!(self.tree.goal, Goal::Main) {
             return Err(self.misplaced("{{end}}"));
         }
         let goal = std::mem::replace(&mut self.tree.goal, Goal::Define);
         let name = self.tree.name.clone();
-        self.add_tree()?;
+        let template = self.end_tree()?;
+        self.defined.insert(template.name.clone(), template);
         if let Goal::Block { pos, pipe, .. } = goal {
             self.tree.builder.template(pos, &name, Some(&pipe));
         }

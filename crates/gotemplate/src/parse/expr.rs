@@ -1,6 +1,6 @@
 //! Pipelines, commands and operands.
 
-use super::ast::{Command, Expr, ExprKind, Literal, Number, Pipe};
+use super::ast::{Command, Expr, ExprKind, Fields, Literal, Number, Pipe};
 use super::token::{Kind, Token};
 use super::{MAX_PARENS, Message, Parser};
 use crate::fmt::{quote_str, unquote};
@@ -83,17 +83,20 @@ impl<'t> Parser<'t> {
 
     /// A term, whose first token has been taken, and the fields behind it.
     fn operand(&mut self, first: Token) -> Result<Expr<'t>, Message> {
+        let start = first.start;
         let mut term = self.term(first)?;
-        let Some(first) = self.further_field() else { return Ok(term) };
-        let (pos, mut end) = (first.start, first.end);
-        while let Some(field) = self.further_field() {
-            end = field.end;
-        }
+        let first = self.tree.builder.next_name();
+        let Some(further) = self.further_fields() else { return Ok(term) };
         // Go gives a chain the position of its first further field.
-        let node = self.tree.builder.node(pos);
+        let node = self.tree.builder.node(further.start);
         match &mut term.kind {
-            ExprKind::Field(names) | ExprKind::Variable(names) => {
-                *names = self.piece(names.start, end);
+            ExprKind::Field(fields) => {
+                *fields = self.fields(Token { start, ..further }, fields.names.start);
+                term.node = node;
+                Ok(term)
+            }
+            ExprKind::Variable(_, fields) => {
+                *fields = self.fields(further, first);
                 term.node = node;
                 Ok(term)
             }
@@ -101,20 +104,30 @@ impl<'t> Parser<'t> {
             ExprKind::Nil => Err(unexpected_dot("nil")),
             ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
             ExprKind::Function(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
-                let fields = self.piece(pos, end);
+                let fields = self.fields(further, first);
                 Ok(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) })
             }
         }
     }
 
-    /// Takes a field that stands right behind what was taken last.
-    fn further_field(&mut self) -> Option<Token> {
-        let token = self.next();
-        if token.kind == Kind::Field && !token.spaced {
-            return Some(token);
+    /// Takes the fields that stand right behind what was taken last, as one token.
+    fn further_fields(&mut self) -> Option<Token> {
+        let mut all: Option<Token> = None;
+        loop {
+            let token = self.next();
+            if token.kind != Kind::Field || token.spaced {
+                self.back(token);
+                return all;
+            }
+            self.tree.builder.name(token.start + 1, token.end);
+            all = Some(Token { start: all.map_or(token.start, |all| all.start), ..token });
         }
-        self.back(token);
-        None
+    }
+
+    /// Fields that stand there, the names from that one on.
+    fn fields(&self, place: Token, first: u32) -> Fields<'t> {
+        let text = self.name(place.start, place.end);
+        Fields { text, names: first..self.tree.builder.next_name() }
     }
 
     fn term(&mut self, token: Token) -> Result<Expr<'t>, Message> {
@@ -133,9 +146,14 @@ impl<'t> Parser<'t> {
                 if !self.tree.vars.contains(&name) {
                     return Err(format!("undefined variable {}", quote_str(name)));
                 }
-                ExprKind::Variable(self.piece(token.start, token.end))
+                let first = self.tree.builder.next_name();
+                ExprKind::Variable(name, Fields { text: "", names: first..first })
             }
-            Kind::Field => ExprKind::Field(self.piece(token.start, token.end)),
+            Kind::Field => {
+                let first = self.tree.builder.next_name();
+                self.tree.builder.name(token.start + 1, token.end);
+                ExprKind::Field(self.fields(token, first))
+            }
             Kind::Bool => ExprKind::Literal(Literal::Bool(token.text(self.input) == b"true")),
             Kind::CharConstant | Kind::Complex | Kind::Number => {
                 let text = String::from_utf8_lossy(token.text(self.input));

@@ -78,7 +78,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn accept(&mut self, valid: &str) -> bool {
-        let ok = self.peek().is_some_and(|c| valid.contains(c));
+        let ok = self.rest.first().is_some_and(|byte| valid.as_bytes().contains(byte));
         if ok {
             self.advance(1);
         }

@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::fmt::quote_str;
 use crate::func::Functions;
 use crate::value::Str;
-use ast::{Command, Expr, ExprKind, Piece, Pipe};
+use ast::{Command, Expr, ExprKind, Pipe};
+use foldhash::fast::RandomState;
 use lex::Lexer;
 use token::{Kind, Token};
 
@@ -78,12 +79,12 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
         source: Arc::clone(source),
         tree: Tree::new(name.to_string(), Goal::Main, builder),
         outer: Vec::new(),
-        defined: HashMap::new(),
+        defined: HashMap::default(),
         size: source.text.len(),
         room,
         spare: Spare::default(),
     };
-    let result = parser.run().and_then(|()| parser.add_tree());
+    let result = parser.run().and_then(|()| parser.end_tree());
     let main = result.map_err(|message| {
         let name = name.to_str_lossy();
         if parser.size > room {
@@ -91,7 +92,9 @@ fn parse_source(source: &Arc<Source>, room: usize, showing: bool) -> Result<Pars
         }
         Error::parse(&name, parser.line(), message)
     })?;
-    parser.defined.remove(name);
+    if !parser.defined.is_empty() {
+        parser.defined.remove(name);
+    }
     let size = parser.size;
     Ok(Parsed { main, defined: parser.defined.into_values().collect(), size })
 }
@@ -116,7 +119,7 @@ struct Parser<'t> {
     tree: Tree<'t>,
     /// Those that its definition interrupts.
     outer: Vec<Tree<'t>>,
-    defined: HashMap<Str, Arc<Template>>,
+    defined: HashMap<Str, Arc<Template>, RandomState>,
     /// Bytes of text and code so far, at most.
     size: usize,
     room: usize,
@@ -134,8 +137,8 @@ struct Spare<'t> {
 impl<'t> Spare<'t> {
     /// Takes back the lists of what is not needed any more.
     fn take(&mut self, mut pipe: Pipe<'t>) {
-        for mut command in pipe.cmds.drain(..) {
-            for arg in command.args.drain(..) {
+        while let Some(mut command) = pipe.cmds.pop() {
+            while let Some(arg) = command.args.pop() {
                 if let ExprKind::Pipe(inner) = arg.kind {
                     self.take(inner);
                 }
@@ -256,10 +259,6 @@ impl<'t> Parser<'t> {
         name.unwrap_or_default()
     }
 
-    fn piece(&self, start: u32, end: u32) -> Piece<'t> {
-        Piece { text: self.name(start, end), start }
-    }
-
     fn expect(&mut self, kind: Kind, context: &str) -> Result<Token, Message> {
         let token = self.next();
         if token.kind == kind { Ok(token) } else { Err(self.unexpected(token, context)) }
@@ -309,9 +308,9 @@ impl<'t> Parser<'t> {
         builder.text(token.start as usize, token.end as usize);
     }
 
-    /// Adds the template at work to what the text defines, and goes back to the one it
-    /// interrupted. The one that counts under a name is the one that is not empty.
-    fn add_tree(&mut self) -> Result<Arc<Template>, Message> {
+    /// Ends the template at work, and goes back to the one it interrupted; gives the one that counts
+    /// under its name, which is the one that is not empty.
+    fn end_tree(&mut self) -> Result<Arc<Template>, Message> {
         let outer = self.outer.pop().unwrap_or_else(|| {
             let builder = Builder::new(self.showing, Buffers::default());
             Tree::new(String::new(), Goal::Main, builder)
@@ -326,11 +325,7 @@ impl<'t> Parser<'t> {
                 Err(format!("template: multiple definition of template {name}"))
             }
             Some(old) if !old.empty => Ok(Arc::clone(old)),
-            _ => {
-                let template = Arc::new(template);
-                self.defined.insert(name, Arc::clone(&template));
-                Ok(template)
-            }
+            _ => Ok(Arc::new(template)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{slice, vec};
 
 use super::{Str, Value};
@@ -100,6 +101,19 @@ impl Entries {
         }
     }
 
+    /// The value of a key that was at a place when it was looked for last, in this map or in one like
+    /// it; notes where it is now.
+    pub(crate) fn get_near(&self, key: &[u8], place: &AtomicU32) -> Option<&Value> {
+        let Table::Few(list) = self.table() else { return self.get(key) };
+        let is = |(known, _): &(Str, Value)| same(known.as_bytes(), key);
+        if let Some(entry) = list.get(place.load(Ordering::Relaxed) as usize).filter(|e| is(e)) {
+            return Some(&entry.1);
+        }
+        let at = list.iter().position(is)?;
+        place.store(u32::try_from(at).unwrap_or_default(), Ordering::Relaxed);
+        list.get(at).map(|(_, value)| value)
+    }
+
     /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
         match self.table_mut() {
@@ -138,6 +152,13 @@ impl Entries {
             *table = Table::Many(tree);
         }
         None
+    }
+
+    /// Makes room for so many, if they are few.
+    pub(super) fn expect(&mut self, entries: usize) {
+        if let Table::Few(list) = self.table_mut() {
+            list.reserve_exact(entries.min(FEW));
+        }
     }
 
     /// Takes a key away; gives the value it had.
@@ -188,8 +209,8 @@ impl Default for Entries {
 impl FromIterator<(Str, Value)> for Entries {
     fn from_iter<I: IntoIterator<Item = (Str, Value)>>(entries: I) -> Self {
         let entries = entries.into_iter();
-        let expected = entries.size_hint().0.min(FEW);
-        let mut all = Self(Repr::Own(Table::Few(Vec::with_capacity(expected))));
+        let mut all = Self::new();
+        all.expect(entries.size_hint().0);
         for (key, value) in entries {
             all.insert(key, value);
         }
@@ -323,6 +344,13 @@ mod tests {
             assert!(ours.keys().eq(plain.keys()), "{count}");
             for (key, value) in &plain {
                 assert_eq!(ours.get(key.as_bytes()).and_then(Value::as_int), value.as_int());
+                // Wherever it is looked for first.
+                let place = AtomicU32::new(7);
+                for _ in 0..2 {
+                    let found = ours.get_near(key.as_bytes(), &place);
+                    assert_eq!(found.and_then(Value::as_int), value.as_int());
+                }
+                assert!(ours.get_near(b"none", &place).is_none());
             }
             let again: Entries = ours.clone().into_iter().collect();
             assert!(again.keys().eq(ours.keys()));

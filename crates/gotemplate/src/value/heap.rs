@@ -254,6 +254,13 @@ impl Heap {
         }
     }
 
+    /// Makes room for entries of an empty map, if they are few.
+    pub(super) fn expect(&mut self, map: Map, entries: usize) {
+        if let Some(data) = self.maps.get_mut(map.0 as usize) {
+            data.entries.expect(entries);
+        }
+    }
+
     /// Sets a key that is there already; otherwise nothing happens.
     pub fn replace(&mut self, map: Map, key: impl AsRef<[u8]>, value: impl Into<Value>) {
         let data = self.maps.get_mut(map.0 as usize);

@@ -118,6 +118,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         self.check_depth()?;
         let map = self.heap.new_map_of(self.root);
+        self.heap.expect(map, access.size_hint().unwrap_or_default());
         while let Some(key) = access.next_key_seed(Key)? {
             let value = access.next_value_seed(self.nested())?;
             self.heap.set(map, key, value);

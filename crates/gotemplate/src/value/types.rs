@@ -125,6 +125,7 @@ impl Type {
     }
 
     /// The method of that name.
+    #[inline]
     pub fn method(self, name: impl AsRef<[u8]>) -> Option<&'static Method> {
         let Self::Named(named) = self else { return None };
         let name = name.as_ref();

@@ -1,7 +1,7 @@
 //! Fields, keys and methods of values.
 
 use super::{LONG_NAME, Machine};
-use crate::compile::wrong_count_for;
+use crate::compile::{Names, wrong_count_for};
 use crate::error::FuncError;
 use crate::fmt::quote_bytes;
 use crate::parse::ast::{Literal, NodeId};
@@ -17,11 +17,7 @@ impl Machine<'_> {
     }
 
     /// Pushes what fields of a variable lead to.
-    pub(super) fn path<'n>(
-        &mut self,
-        slot: u32,
-        mut names: impl Iterator<Item = &'n [u8]> + Clone,
-    ) -> Result<(), FuncError> {
+    pub(super) fn path(&mut self, slot: u32, mut names: Names<'_>) -> Result<(), FuncError> {
         let Some((of, iface)) = self.var(slot) else { return Ok(()) };
         let (of, iface, steps) = through_maps(&self.ctx.heap, of, *iface, &mut names);
         let of = of.clone();
@@ -30,10 +26,10 @@ impl Machine<'_> {
     }
 
     /// Pushes what fields of a value lead to.
-    pub(super) fn fields<'n>(
+    pub(super) fn fields(
         &mut self,
         (of, iface): Slot,
-        mut names: impl Iterator<Item = &'n [u8]> + Clone,
+        mut names: Names<'_>,
         owner: NodeId,
     ) -> Result<(), FuncError> {
         let (of, iface, steps) = through_maps(&self.ctx.heap, &of, iface, &mut names);
@@ -41,14 +37,14 @@ impl Machine<'_> {
         self.remaining_fields(of.clone(), iface, names, owner)
     }
 
-    fn remaining_fields<'n>(
+    fn remaining_fields(
         &mut self,
         mut of: Value,
         mut iface: bool,
-        names: impl Iterator<Item = &'n [u8]>,
+        names: Names<'_>,
         owner: NodeId,
     ) -> Result<(), FuncError> {
-        for name in names {
+        for (name, _) in names {
             self.ctx.meter.charge_steps(1)?;
             self.charge_name(name)?;
             (of, iface) = self.field(&of, iface, name, owner)?;
@@ -238,22 +234,22 @@ impl Machine<'_> {
 
 /// Follows names as long as they are keys of maps, which nearly all are; takes them, and counts them.
 /// Nothing is copied on the way.
-fn through_maps<'v, 'n>(
+fn through_maps<'v>(
     heap: &'v Heap,
     mut of: &'v Value,
     mut iface: bool,
-    names: &mut (impl Iterator<Item = &'n [u8]> + Clone),
+    names: &mut Names<'_>,
 ) -> (&'v Value, bool, u64) {
     let mut taken = 0;
-    let mut ahead = names.clone();
-    while let (Value::Map(map), Some(name)) = (of, ahead.next()) {
+    let mut ahead = *names;
+    while let (Value::Map(map), Some((name, found_at))) = (of, ahead.next()) {
         let data = heap.peek(*map);
         if name.len() >= LONG_NAME || data.ty.method(name).is_some() {
             break;
         }
-        let Some(found) = heap.entries(data).get(name) else { break };
+        let Some(found) = heap.entries(data).get_near(name, found_at) else { break };
         (of, iface) = (found, data.ty.holds_any());
-        names.next();
+        *names = ahead;
         taken += 1;
     }
     (of, iface, taken)

@@ -260,6 +260,7 @@ impl<'a, F: FnMut(&[&'a str], Outlined<'a>) -> bool> Outline<'a, F> {
     }
 
     /// A value on the line of its key or dash; what is not told need not be known.
+    #[inline]
     fn value(&mut self, text: &'a [u8], told: bool) -> Option<Outlined<'a>> {
         match text.first()? {
             b'|' | b'>' => self.block_scalar(text).map(|()| Outlined::Other),
@@ -356,6 +357,7 @@ fn are_letters(line: &[u8], tabs: bool) -> bool {
 
 /// A key and what follows its colon; `Some(None)` if a value begins here.
 #[allow(clippy::option_option, reason = "outside: whether it is plain at all")]
+#[inline]
 fn key(text: &[u8]) -> Option<Option<(&[u8], &[u8])>> {
     let first = *text.first()?;
     if matches!(first, b'"' | b'\'') {
@@ -420,6 +422,7 @@ fn ends(rest: &[u8]) -> Option<()> {
     is_comment(unindented(rest), rest).then_some(())
 }
 
+#[inline]
 fn plain(text: &[u8], told: bool) -> Option<Outlined<'_>> {
     let first = text.first()?;
     match first {
