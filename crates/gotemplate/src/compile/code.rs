@@ -117,7 +117,7 @@ pub(crate) struct Name {
 }
 
 /// Names of fields one behind the other.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Names<'n> {
     names: &'n [Name],
     source: &'n [u8],

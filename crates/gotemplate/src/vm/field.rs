@@ -241,7 +241,7 @@ fn through_maps<'v>(
     names: &mut Names<'_>,
 ) -> (&'v Value, bool, u64) {
     let mut taken = 0;
-    let mut ahead = *names;
+    let mut ahead = names.clone();
     while let (Value::Map(map), Some((name, found_at))) = (of, ahead.next()) {
         let data = heap.peek(*map);
         if name.len() >= LONG_NAME || data.ty.method(name).is_some() {
@@ -249,7 +249,7 @@ fn through_maps<'v>(
         }
         let Some(found) = heap.entries(data).get_near(name, found_at) else { break };
         (of, iface) = (found, data.ty.holds_any());
-        *names = ahead;
+        names.clone_from(&ahead);
         taken += 1;
     }
     (of, iface, taken)
