@@ -2,6 +2,7 @@
 
 mod head;
 mod hooks;
+mod known;
 pub mod order;
 mod post_render;
 mod split;
@@ -13,6 +14,7 @@ use catamaran_yaml::Numbers;
 use serde_json::Value;
 
 pub use head::Head;
+pub(crate) use known::KnownHeads;
 pub use post_render::{PostRender, PostRenderers};
 pub use split::split;
 
@@ -107,6 +109,14 @@ impl Rendered {
         files: &BTreeMap<String, String>,
         profile: Profile,
     ) -> Result<Self, ManifestError> {
+        Self::take_apart(files, profile, None)
+    }
+
+    fn take_apart(
+        files: &BTreeMap<String, String>,
+        profile: Profile,
+        known: Option<&KnownHeads>,
+    ) -> Result<Self, ManifestError> {
         let mut rendered = Self::default();
         let mut documents = Vec::new();
         let mut too_many = Ok(());
@@ -124,8 +134,11 @@ impl Rendered {
             documents.extend(found.into_iter().map(|document| (path, document)));
         }
         // Only what is plain, as reading takes many times the document's size.
-        let heads = match files.values().map(String::len).sum() {
-            0..WORTH_THREADS => Vec::new(),
+        let heads = match (files.values().map(String::len).sum(), known) {
+            (0..WORTH_THREADS, None) => Vec::new(),
+            (0..WORTH_THREADS, Some(known)) => {
+                documents.iter().map(|(_, document)| known.of_plain(document)).collect()
+            }
             _ => share::map(&documents, || (), |(), (_, document)| Head::of_plain(document)),
         };
         let mut heads = heads.into_iter();

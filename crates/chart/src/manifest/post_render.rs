@@ -12,7 +12,7 @@ use std::sync::Arc;
 use catamaran_yaml::Numbers;
 use serde_json::{Map, Value, json};
 
-use super::{Manifest, Rendered, base_name, split};
+use super::{KnownHeads, Manifest, Rendered, base_name, split};
 use crate::{ManifestError, Profile, RenderError, gojson};
 
 /// The mark that tells a document's file, in the annotations of what Helm 4 hands over.
@@ -67,9 +67,10 @@ impl PostRenderers {
         &self,
         files: &BTreeMap<String, String>,
         profile: Profile,
+        known: Option<&KnownHeads>,
     ) -> Result<Rendered, RenderError> {
         if self.0.is_empty() {
-            return Ok(Rendered::from_files(files, profile)?);
+            return Ok(Rendered::take_apart(files, profile, known)?);
         }
         match profile {
             Profile::Helm43 => {
@@ -390,13 +391,13 @@ mod tests {
                 step(|text| Ok(text.replace("second", "third"))),
             ])
         };
-        let new = steps().apply(&files(text), Profile::Helm43).unwrap();
+        let new = steps().apply(&files(text), Profile::Helm43, None).unwrap();
         assert_eq!(
             (new.manifests[0].name.as_str(), new.hooks[0].name.as_str()),
             ("third", "third")
         );
         assert!(!new.template_text().contains(FILE));
-        let old = steps().apply(&files(text), Profile::Helm318).unwrap();
+        let old = steps().apply(&files(text), Profile::Helm318, None).unwrap();
         assert_eq!(
             (old.manifests[0].name.as_str(), old.hooks[0].name.as_str()),
             ("third", "first")
@@ -413,7 +414,7 @@ mod tests {
             let first = text.split("---\n").next().unwrap_or_default();
             Ok(format!("{first}---\nkind: New\nmetadata: {{name: n}}\n"))
         })]);
-        let rendered = drop.apply(&files(text), Profile::Helm43).unwrap();
+        let rendered = drop.apply(&files(text), Profile::Helm43, None).unwrap();
         let all: Vec<_> =
             rendered.manifests.iter().map(|m| (m.kind.as_str(), m.source.as_str())).collect();
         assert_eq!(all, [("A", "c/templates/a.yaml"), ("New", "generated-by-postrender-1.yaml")]);
@@ -432,12 +433,13 @@ mod tests {
             ),
         ] {
             let chain = chain(vec![step(move |_| Ok(answer.to_owned()))]);
-            let error = chain.apply(&files("kind: A"), Profile::Helm43).unwrap_err().to_string();
+            let error =
+                chain.apply(&files("kind: A"), Profile::Helm43, None).unwrap_err().to_string();
             assert!(error.contains(expected), "{answer:?}: {error}");
         }
         let chain = chain(vec![step(|_| Err("no".into()))]);
         for profile in [Profile::Helm43, Profile::Helm318] {
-            let error = chain.apply(&files("kind: A"), profile).unwrap_err();
+            let error = chain.apply(&files("kind: A"), profile, None).unwrap_err();
             assert_eq!(error.to_string(), "error while running post render on files: no");
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::files::Files;
 use super::templates::{Ahead, Source, Templates};
+use crate::manifest::KnownHeads;
 use crate::values::{Defaults, KeptSchemas, ReadyValues};
 use crate::{Chart, Profile, RenderError};
 
@@ -22,6 +23,7 @@ pub(super) struct Cache {
     pub(super) defaults: Defaults,
     pub(super) schemas: KeptSchemas,
     pub(super) values: ReadyValues,
+    pub(super) heads: KnownHeads,
 }
 
 /// More than any chart's conditions bring about in practice; beyond, sets are not kept.

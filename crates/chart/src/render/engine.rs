@@ -9,6 +9,7 @@ use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
 use super::templates::{Ahead, Source, Templates};
 use super::{RenderInput, Trace, data, errors, hbs, objects};
+use crate::manifest::KnownHeads;
 use crate::notice::Notice;
 use crate::values::{self, ChartData, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
@@ -40,11 +41,9 @@ pub(super) fn render(
         |heap: &mut Heap, prepared: &Prepared<'_>| data::build(heap, prepared, cache, profile);
     let (defaults, schemas) = (&cache.defaults, &cache.schemas);
     let prepare = || cache.values.prepare(chart, defaults, schemas, &wanted, build);
-    let (ahead, prepared) = if cache.is_fresh() {
-        Ahead::beside(chart, profile, prepare)
-    } else {
-        (Ahead::default(), prepare())
-    };
+    let again = !cache.is_fresh();
+    let (ahead, prepared) =
+        if again { (Ahead::default(), prepare()) } else { Ahead::beside(chart, profile, prepare) };
     let (heap, prepared) = prepared?;
     ctx.heap = heap;
     check_kube_version(chart, input)?;
@@ -58,7 +57,8 @@ pub(super) fn render(
     let drawn = catamaran_sprig::drawn(&ctx);
     // Values and output together would be more than either.
     drop(ctx);
-    Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile)? }))
+    let known = again.then_some(&cache.heads);
+    Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile, known)? }))
 }
 
 /// What Helm logs of values before it renders, in the end why it does not.
@@ -282,6 +282,7 @@ fn finish(
     prepared: &Prepared<'_>,
     steps: &PostRenderers,
     profile: Profile,
+    known: Option<&KnownHeads>,
 ) -> Result<Rendered, RenderError> {
     let notes = files.remove(&format!("{}/templates/{NOTES}", prepared.root.name));
     let mut subchart_notes = Vec::new();
@@ -292,7 +293,7 @@ fn finish(
         }
         !is_notes
     });
-    let mut rendered = steps.apply(&files, profile).map_err(|error| match error {
+    let mut rendered = steps.apply(&files, profile, known).map_err(|error| match error {
         RenderError::Manifest(error) => {
             RenderError::Manifest(ManifestError { rendered: Arc::new(files), ..error })
         }
