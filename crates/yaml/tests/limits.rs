@@ -136,3 +136,15 @@ fn keys_in_any_order_and_odd_ones_print_without_panic() {
         assert_eq!(text.lines().count(), keys.len());
     }
 }
+
+#[test]
+fn an_error_that_shows_a_value_shows_so_much_of_it_however_often_aliases_repeat_it() {
+    let aliases = |name: usize| (0..9).map(|key| format!("k{key}: *a{name}, ")).collect::<String>();
+    let levels = (1..9).map(|level| format!("l{level}: &a{level} {{{}}}\n", aliases(level - 1)));
+    let text = format!("l0: &a0 {{x: y}}\n{}bad: {{~: *a8}}\n", levels.collect::<String>());
+    let itself = "a: &a {~: *a, b: *a, c: *a, d: *a, e: *a, f: *a, g: *a}\n";
+    for text in [&text, itself] {
+        let error = from_str::<Value>(text, Numbers::Exact).unwrap_err().to_string();
+        assert!(error.len() < 64 << 10, "{} bytes", error.len());
+    }
+}

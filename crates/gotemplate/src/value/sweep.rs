@@ -4,6 +4,10 @@
 //! makes large values again and again (printing `.` by mistake, merging in a loop) would run into
 //! its budget with what Go's garbage collector has long forgotten.
 
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+
 use super::heap::{Heap, list_cost, map_cost};
 use super::{List, Map, Object, Value};
 
@@ -18,6 +22,9 @@ pub(crate) struct Sweep<'h> {
     waiting: Vec<Container>,
     /// Bytes of strings, each counted once however often it is shared.
     strings: usize,
+    /// Where the shared ones are that are counted. How many share one tells nothing: other renderings
+    /// of the chart may, too.
+    shared: HashSet<usize, RandomState>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,6 +50,7 @@ impl<'h> Sweep<'h> {
             lists: vec![false; heap.lists.len()],
             waiting: Vec::new(),
             strings: 0,
+            shared: HashSet::default(),
         };
         let (maps, lists) = heap.sealed;
         (0..maps).for_each(|at| sweep.reach(Container::Map(at)));
@@ -66,14 +74,16 @@ impl<'h> Sweep<'h> {
         self.value(value, 0);
     }
 
-    fn text(&mut self, length: usize, holders: usize) {
-        self.strings += length / holders.max(1);
+    fn text(&mut self, text: &[u8], holders: usize) {
+        if holders <= 1 || self.shared.insert(text.as_ptr().addr()) {
+            self.strings += text.len();
+        }
     }
 
     fn value(&mut self, value: &Value, objects: usize) {
         match value {
-            Value::String(text) => self.text(text.len(), text.holders()),
-            Value::Bytes(bytes) => self.text(bytes.len(), std::sync::Arc::strong_count(bytes)),
+            Value::String(text) => self.text(text.as_bytes(), text.holders()),
+            Value::Bytes(bytes) => self.text(bytes, std::sync::Arc::strong_count(bytes)),
             Value::Map(map) => self.reach(Container::Map(map.index())),
             Value::List(list) => self.reach(Container::List(list.index())),
             Value::Object(object) if objects < MAX_OBJECTS => self.object(object.as_ref(), objects),
@@ -97,7 +107,7 @@ impl<'h> Sweep<'h> {
             match container {
                 Container::Map(at) => {
                     for (key, value) in heap.maps.get(at).into_iter().flat_map(|map| &map.entries) {
-                        self.text(key.len(), key.holders());
+                        self.text(key.as_bytes(), key.holders());
                         self.value(value, 0);
                     }
                 }
@@ -235,6 +245,7 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Str;
 
     #[test]
     fn a_heap_of_its_own_has_what_can_be_reached_and_shares_what_was_shared() {
@@ -279,5 +290,22 @@ mod tests {
         assert!(heap.map(lost).entries.is_empty());
         let reused = heap.new_map();
         assert_eq!(reused, lost);
+    }
+
+    #[test]
+    fn a_string_counts_once_whoever_else_holds_it() {
+        let text: Str = "0123456789".into();
+        let mut heap = Heap::new();
+        let list = heap.new_list(vec![Value::String(text.clone()), Value::String(text)]);
+        let strings = |heap: &Heap| {
+            let mut sweep = Sweep::new(heap);
+            sweep.root(&list.into());
+            sweep.finish().strings
+        };
+        assert_eq!(strings(&heap), 10);
+        // As values of a chart are that are kept for later renderings.
+        let other = heap.clone();
+        assert_eq!(strings(&heap), 10);
+        assert_eq!(strings(&other), 10);
     }
 }

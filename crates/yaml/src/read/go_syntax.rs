@@ -1,5 +1,6 @@
 //! Nodes in Go's notation (`%#v`), which two of its messages show.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::reader::{Reader, Scalar};
@@ -7,8 +8,8 @@ use super::tree::{NodeId, NodeKind};
 use crate::error::Error;
 use crate::number::go_float;
 
-/// Longer texts are cut: an error message is for people.
-const LIMIT: usize = 4096;
+/// Longer texts are cut: an error message is for people. In bytes, and one more for each node.
+const LIMIT: usize = 8192;
 /// Aliases in aliases are followed so far.
 const MAX_ALIASES: usize = 8;
 const NIL: &str = "interface {}(nil)";
@@ -16,96 +17,112 @@ const NIL: &str = "interface {}(nil)";
 /// The node as `%#v` prints it. A null inside a collection is `interface {}(nil)`.
 pub(super) fn format(reader: &Reader<'_>, id: NodeId) -> Result<String, Error> {
     let mut out = String::new();
-    write(reader, id, 0, &mut out, "<nil>")?;
+    Writer { reader, left: Cell::new(LIMIT) }.write(id, 0, &mut out, "<nil>")?;
     Ok(out)
 }
 
-fn write(
-    reader: &Reader<'_>,
-    id: NodeId,
-    depth: usize,
-    out: &mut String,
-    null: &str,
-) -> Result<(), Error> {
-    if out.len() > LIMIT || depth > MAX_ALIASES {
-        return Ok(());
-    }
-    let inside = NIL;
-    match reader.document().node(id).map(|node| &node.kind) {
-        Some(NodeKind::Sequence(items)) => {
-            out.push_str("[]interface {}{");
-            for (index, item) in items.iter().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                write(reader, *item, depth, out, inside)?;
-            }
-            out.push('}');
-        }
-        Some(NodeKind::Mapping(_)) => {
-            let mut texts = BTreeMap::new();
-            pairs(reader, id, depth, &mut texts)?;
-            let texts: Vec<_> =
-                texts.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            out.push_str("map[interface {}]interface {}{");
-            out.push_str(&texts.join(", "));
-            out.push('}');
-        }
-        Some(NodeKind::Alias { target, .. }) if *target < id => {
-            write(reader, *target, depth + 1, out, null)?;
-        }
-        Some(NodeKind::Scalar { .. }) => match reader.scalar(id)? {
-            Scalar::Null => out.push_str(null),
-            Scalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),
-            Scalar::Int(value) => out.push_str(&value.to_string()),
-            Scalar::Uint(value) => out.extend(format!("{value:#x}").chars()),
-            Scalar::Float(value) => out.push_str(&go_float(value)),
-            Scalar::Text(value) => out.push_str(&quote(value)),
-            Scalar::Owned(value) => out.push_str(&quote(&value)),
-        },
-        _ => {}
-    }
-    Ok(())
+struct Writer<'r, 'd> {
+    reader: &'r Reader<'d>,
+    /// Of [`LIMIT`], whatever was repeated through aliases or dropped again included.
+    left: Cell<usize>,
 }
 
-/// The pairs of a mapping, merges done; of equal keys the last.
-fn pairs(
-    reader: &Reader<'_>,
-    id: NodeId,
-    depth: usize,
-    texts: &mut BTreeMap<String, String>,
-) -> Result<(), Error> {
-    if depth > MAX_ALIASES {
-        return Ok(());
-    }
-    match reader.document().node(id).map(|node| &node.kind) {
-        Some(NodeKind::Mapping(all)) => {
-            for (key, value) in all {
-                reader.budget.charge()?;
-                if texts.values().map(String::len).sum::<usize>() > LIMIT {
-                    break;
+impl Writer<'_, '_> {
+    fn write(&self, id: NodeId, depth: usize, out: &mut String, null: &str) -> Result<(), Error> {
+        if depth > MAX_ALIASES || !self.take(1) {
+            return Ok(());
+        }
+        let reader = self.reader;
+        match reader.document().node(id).map(|node| &node.kind) {
+            Some(NodeKind::Sequence(items)) => {
+                self.put("[]interface {}{", out);
+                for (index, item) in items.iter().enumerate() {
+                    if self.left.get() == 0 {
+                        break;
+                    }
+                    out.push_str(if index == 0 { "" } else { ", " });
+                    self.write(*item, depth, out, NIL)?;
                 }
-                if reader.is_merge(*key) {
-                    pairs(reader, *value, depth, texts)?;
-                    continue;
-                }
-                let (mut name, mut text) = (String::new(), String::new());
-                write(reader, *key, depth, &mut name, NIL)?;
-                write(reader, *value, depth, &mut text, NIL)?;
-                texts.insert(name, text);
+                out.push('}');
             }
-        }
-        // Merged: the first of a list wins.
-        Some(NodeKind::Sequence(items)) => {
-            for item in items.iter().rev() {
-                reader.budget.charge()?;
-                pairs(reader, *item, depth + 1, texts)?;
+            Some(NodeKind::Mapping(_)) => {
+                let mut texts = BTreeMap::new();
+                self.pairs(id, depth, &mut texts)?;
+                let texts: Vec<_> =
+                    texts.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
+                self.put("map[interface {}]interface {}{", out);
+                out.push_str(&texts.join(", "));
+                out.push('}');
             }
+            Some(NodeKind::Alias { target, .. }) if *target < id => {
+                self.write(*target, depth + 1, out, null)?;
+            }
+            Some(NodeKind::Scalar { .. }) => match reader.scalar(id)? {
+                Scalar::Null => self.put(null, out),
+                Scalar::Bool(value) => self.put(if value { "true" } else { "false" }, out),
+                Scalar::Int(value) => self.put(&value.to_string(), out),
+                Scalar::Uint(value) => self.put(&format!("{value:#x}"), out),
+                Scalar::Float(value) => self.put(&go_float(value), out),
+                Scalar::Text(value) => self.put(&quote(value), out),
+                Scalar::Owned(value) => self.put(&quote(&value), out),
+            },
+            _ => {}
         }
-        Some(NodeKind::Alias { target, .. }) if *target < id => {
-            pairs(reader, *target, depth + 1, texts)?;
-        }
-        _ => {}
+        Ok(())
     }
-    Ok(())
+
+    fn put(&self, text: &str, out: &mut String) {
+        self.take(text.len());
+        out.push_str(text);
+    }
+
+    /// Whether more may be shown; this is so much of it.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(bytes));
+        left > 0
+    }
+
+    /// The pairs of a mapping, merges done; of equal keys the last.
+    fn pairs(
+        &self,
+        id: NodeId,
+        depth: usize,
+        texts: &mut BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        if depth > MAX_ALIASES || !self.take(1) {
+            return Ok(());
+        }
+        let reader = self.reader;
+        match reader.document().node(id).map(|node| &node.kind) {
+            Some(NodeKind::Mapping(all)) => {
+                for (key, value) in all {
+                    if self.left.get() == 0 {
+                        break;
+                    }
+                    if reader.is_merge(*key) {
+                        self.pairs(*value, depth, texts)?;
+                        continue;
+                    }
+                    let (mut name, mut text) = (String::new(), String::new());
+                    self.write(*key, depth, &mut name, NIL)?;
+                    self.write(*value, depth, &mut text, NIL)?;
+                    texts.insert(name, text);
+                }
+            }
+            // Merged: the first of a list wins.
+            Some(NodeKind::Sequence(items)) => {
+                for item in items.iter().rev() {
+                    self.pairs(*item, depth + 1, texts)?;
+                }
+            }
+            Some(NodeKind::Alias { target, .. }) if *target < id => {
+                self.pairs(*target, depth + 1, texts)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Go's `strconv.Quote`, as far as printable characters go.
