@@ -182,7 +182,10 @@ impl Finder {
         let base = &repository.url;
         if !is_http(base) {
             let scheme = address::scheme(base).unwrap_or_default();
-            return Err(RepositoryError::RepositoryScheme(scheme));
+            return Err(match scheme.as_str() {
+                "oci" => crate::oci::no_index(base),
+                _ => RepositoryError::RepositoryScheme(scheme),
+            });
         }
         let place = address::resolve(base, "index.yaml")?;
         let bytes = http.get(&place, base, None, INDEX).await?;

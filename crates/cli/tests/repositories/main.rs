@@ -53,6 +53,11 @@ fn charts_of_repositories() {
         world.equal(&[&["c", "--repo", &address], &CREDENTIALS[..], more].concat());
         world.equal(&[&["c", "--repo", &address], more].concat());
     }
+    for registry in
+        ["localhost:1", "localhost:1/x", "localhost:1/x/", "localhost:1/X", "a_b/x", "/x"]
+    {
+        world.equal(&["c", "--repo", &format!("oci://{registry}")]);
+    }
     let url = address.replace("://", "://user:pass@");
     world.equal(&["r/c", "--set-file", &format!("a={url}/index.yaml")]);
     world.equal(&["r/c", "-f", &format!("{url}/index.yaml"), "--version", "1.1.0"]);

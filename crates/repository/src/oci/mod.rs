@@ -14,7 +14,7 @@ use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use url::Url;
 
-use crate::address::{same_server, shown};
+use crate::address::{resolve, same_server, shown};
 use crate::cache::Digest;
 use crate::http::{self, Http, Kind, Request};
 use crate::origin::Archive;
@@ -154,9 +154,7 @@ impl Registry {
     ) -> Result<Archive, RepositoryError> {
         let reference = Reference::parse(without_extras(name))?;
         if reference.version().is_empty() {
-            return Err(RepositoryError::Registry(
-                "failed to perform \"FetchReference\" on source: invalid reference".into(),
-            ));
+            return Err(no_version());
         }
         let (manifest, bytes) = self.manifest(&reference).await?;
         let manifest = self.chart_of(&reference, manifest).await?;
@@ -333,6 +331,17 @@ impl Registry {
         let scheme = if self.http.access().plain_http { "http" } else { "https" };
         crate::address::parse(&format!("{scheme}://{}/v2/{path}", reference.host()))
     }
+}
+
+/// Why a registry has no index: Helm asks it for one as for a chart without a version.
+pub(crate) fn no_index(registry: &str) -> RepositoryError {
+    let place = resolve(registry, "index.yaml");
+    place.and_then(|place| Reference::parse(&place)).err().unwrap_or_else(no_version)
+}
+
+fn no_version() -> RepositoryError {
+    let text = "failed to perform \"FetchReference\" on source: invalid reference";
+    RepositoryError::Registry(text.into())
 }
 
 /// Of an address, Helm looks at host and path alone; a user in it is not sent.
