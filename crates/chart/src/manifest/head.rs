@@ -29,9 +29,18 @@ impl Head {
     ///
     /// The document is no YAML, or one of the fields is of the wrong type.
     pub fn parse(file: &str, document: &str, profile: Profile) -> Result<Self, ManifestError> {
-        if let Some(head) = Self::of_plain(document) {
-            return Ok(head);
+        match Self::of_plain(document) {
+            Some(head) => Ok(head),
+            None => Self::of_any(file, document, profile),
         }
+    }
+
+    /// As [`Head::parse`] of a document that is not plain.
+    pub(super) fn of_any(
+        file: &str,
+        document: &str,
+        profile: Profile,
+    ) -> Result<Self, ManifestError> {
         Self::read(document, profile).map_err(|message| super::fault(file, document, message))
     }
 

@@ -32,13 +32,14 @@ impl KnownHeads {
             return Some(head.clone());
         }
         let head = Head::of_plain(document)?;
+        if document.len() > MAX_BYTES {
+            return Some(head);
+        }
         let mut known = known();
         if known.bytes + document.len() > MAX_BYTES {
             *known = Known::default();
         }
-        if document.len() <= MAX_BYTES
-            && known.heads.insert(document.into(), head.clone()).is_none()
-        {
+        if known.heads.insert(document.into(), head.clone()).is_none() {
             known.bytes += document.len();
         }
         Some(head)

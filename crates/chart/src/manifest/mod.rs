@@ -143,8 +143,9 @@ impl Rendered {
         };
         let mut heads = heads.into_iter();
         for (path, document) in documents {
-            let head = match heads.next().flatten() {
-                Some(head) => head,
+            let head = match heads.next() {
+                Some(Some(head)) => head,
+                Some(None) => Head::of_any(path, document, profile)?,
                 None => Head::parse(path, document, profile)?,
             };
             rendered.add(path, document, head, profile);
