@@ -252,7 +252,7 @@ async fn what_is_orphaned_stays_and_goes_on() {
     town.stage.shops.delete("tea", &params).await.unwrap();
     vanishes(&town.stage.shops, "tea").await;
     becomes(&town.stalls, "tea", "an orphan", |stall| stall.owner_references().is_empty()).await;
-    town.stage.revised("tea", &["v1 deployed"]).await;
+    assert_eq!(town.stage.revisions("tea").await, ["v1 deployed"]);
     town.stage.helm3(&["uninstall", "tea"]);
     town.is_gone("tea").await;
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use catamaran_operator::charts::{Action, ChartKind, Cx, Error, Logic, Outcome, Planned, Values};
 use catamaran_operator::{Manager, Options};
-use catamaran_testkit::{Bench, Running, becomes, eventually};
+use catamaran_testkit::{Bench, Running, becomes};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -119,15 +119,6 @@ impl Stage {
             .collect();
         told.sort();
         told
-    }
-
-    /// Waits until a release has these revisions: what it holds is seen before its record is.
-    pub async fn revised(&self, release: &str, want: &[&str]) {
-        eventually(&format!("{release} at {want:?}"), async || {
-            let revisions = self.revisions(release).await;
-            if revisions == want { Ok(()) } else { Err(format!("{revisions:?}")) }
-        })
-        .await;
     }
 
     /// Runs helm 3 in the namespace; what it prints.
