@@ -80,12 +80,12 @@ impl Head {
 
     /// Takes one entry; `None` if it is not the plain case.
     fn take(&mut self, path: &[&str], value: Outlined<'_>, seen: &mut [bool; 5]) -> Option<()> {
-        const FIELDS: [(&str, &str); 5] = [
-            ("", "apiVersion"),
-            ("", "kind"),
-            ("", "metadata"),
-            ("metadata", "name"),
-            ("metadata", "annotations"),
+        const FIELDS: [&[&str]; 5] = [
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "annotations"],
         ];
         if let ["metadata", "annotations", key] = path {
             let Outlined::Text(text) = value else { return None };
@@ -94,16 +94,12 @@ impl Head {
             self.annotations.insert((*key).to_owned(), text.to_owned());
             return Some(());
         }
-        let (outer, key) = match path {
-            [key] => ("", *key),
-            [outer, key] => (*outer, *key),
-            _ => return Some(()),
-        };
-        let is = |field: &(&str, &str)| {
-            field.1.eq_ignore_ascii_case(key) && field.0.eq_ignore_ascii_case(outer)
+        let is = |field: &&[&str]| {
+            field.len() == path.len()
+                && field.iter().zip(path).all(|(a, b)| a.eq_ignore_ascii_case(b))
         };
         let Some(field) = FIELDS.iter().position(is) else { return Some(()) };
-        (FIELDS.get(field) == Some(&(outer, key))).then_some(())?;
+        (FIELDS.get(field).copied() == Some(path)).then_some(())?;
         if value != Outlined::Mapping {
             // Of two equal keys the last one counts.
             let twice = std::mem::replace(seen.get_mut(field)?, true);

@@ -109,10 +109,10 @@ impl Rendered {
         files: &BTreeMap<String, String>,
         profile: Profile,
     ) -> Result<Self, ManifestError> {
-        Self::take_apart(files, profile, None)
+        Self::from_files_knowing(files, profile, None)
     }
 
-    fn take_apart(
+    fn from_files_knowing(
         files: &BTreeMap<String, String>,
         profile: Profile,
         known: Option<&KnownHeads>,
@@ -134,19 +134,18 @@ impl Rendered {
             documents.extend(found.into_iter().map(|document| (path, document)));
         }
         // Only what is plain, as reading takes many times the document's size.
-        let heads = match (files.values().map(String::len).sum(), known) {
-            (0..WORTH_THREADS, None) => Vec::new(),
-            (0..WORTH_THREADS, Some(known)) => {
-                documents.iter().map(|(_, document)| known.of_plain(document)).collect()
-            }
+        let of_plain = |document: &str| match known {
+            Some(known) => known.of_plain(document),
+            None => Head::of_plain(document),
+        };
+        let heads: Vec<_> = match files.values().map(String::len).sum() {
+            0..WORTH_THREADS => documents.iter().map(|(_, document)| of_plain(document)).collect(),
             _ => share::map(&documents, || (), |(), (_, document)| Head::of_plain(document)),
         };
-        let mut heads = heads.into_iter();
-        for (path, document) in documents {
-            let head = match heads.next() {
-                Some(Some(head)) => head,
-                Some(None) => Head::of_any(path, document, profile)?,
-                None => Head::parse(path, document, profile)?,
+        for ((path, document), head) in documents.into_iter().zip(heads) {
+            let head = match head {
+                Some(head) => head,
+                None => Head::of_any(path, document, profile)?,
             };
             rendered.add(path, document, head, profile);
         }

@@ -70,15 +70,15 @@ impl PostRenderers {
         known: Option<&KnownHeads>,
     ) -> Result<Rendered, RenderError> {
         if self.0.is_empty() {
-            return Ok(Rendered::take_apart(files, profile, known)?);
+            return Ok(Rendered::from_files_knowing(files, profile, known)?);
         }
         match profile {
             Profile::Helm43 => {
                 let text = self.run(merge(files)?)?;
-                Ok(Rendered::from_files(&take_apart(&text)?, profile)?)
+                Ok(Rendered::from_files_knowing(&take_apart(&text)?, profile, known)?)
             }
             Profile::Helm318 => {
-                let mut rendered = Rendered::from_files(files, profile)?;
+                let mut rendered = Rendered::from_files_knowing(files, profile, known)?;
                 let text = self.run(rendered.manifest_text())?;
                 rendered.manifests = manifests(&text, profile)?;
                 rendered.post_rendered = Some(text);

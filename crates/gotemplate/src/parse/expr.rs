@@ -85,7 +85,7 @@ impl<'t> Parser<'t> {
     fn operand(&mut self, first: Token) -> Result<Expr<'t>, Message> {
         let start = first.start;
         let mut term = self.term(first)?;
-        let first = self.tree.builder.next_name();
+        let names = self.tree.builder.next_name();
         let Some(further) = self.further_fields() else { return Ok(term) };
         // Go gives a chain the position of its first further field.
         let node = self.tree.builder.node(further.start);
@@ -96,7 +96,7 @@ impl<'t> Parser<'t> {
                 Ok(term)
             }
             ExprKind::Variable(_, fields) => {
-                *fields = self.fields(further, first);
+                *fields = self.fields(further, names);
                 term.node = node;
                 Ok(term)
             }
@@ -104,7 +104,7 @@ impl<'t> Parser<'t> {
             ExprKind::Nil => Err(unexpected_dot("nil")),
             ExprKind::Literal(literal) => Err(unexpected_dot(&literal.show())),
             ExprKind::Function(_) | ExprKind::Chain(..) | ExprKind::Pipe(_) => {
-                let fields = self.fields(further, first);
+                let fields = self.fields(further, names);
                 Ok(Expr { node, kind: ExprKind::Chain(Box::new(term), fields) })
             }
         }
