@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_chart::Profile;
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use crate::case::Case;
 use crate::outcome::Outcome;
@@ -30,6 +31,8 @@ pub struct Oracle {
 #[derive(Debug)]
 struct Running {
     child: Child,
+    /// Where it keeps files of values: gone with it, however it ends.
+    _scratch: TempDir,
     input: ChildStdin,
     answers: Receiver<String>,
 }
@@ -114,7 +117,9 @@ impl Drop for Oracle {
 }
 
 fn start(program: &Path) -> Result<Running> {
+    let scratch = tempfile::tempdir()?;
     let mut child = Command::new(program)
+        .env("TMPDIR", scratch.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -135,7 +140,7 @@ fn start(program: &Path) -> Result<Running> {
             }
         }
     });
-    Ok(Running { child, input, answers })
+    Ok(Running { child, _scratch: scratch, input, answers })
 }
 
 impl Wire {
