@@ -9,6 +9,7 @@ use catamaran_chart::Profile;
 use catamaran_repository::{Dependencies, Finder, dependencies};
 use clap::{Args, Subcommand};
 
+use crate::charts;
 use crate::charts::flags::{GlobalArgs, go_uint};
 use crate::source::{SourceArgs, wait};
 
@@ -20,8 +21,8 @@ pub(crate) enum DependencyCommand {
     #[command(visible_alias = "ls")]
     List {
         /// The chart's folder
-        #[arg(default_value = ".")]
-        chart: PathBuf,
+        #[arg(default_value = ".", value_name = "CHART")]
+        charts: Vec<PathBuf>,
         /// The most letters that a column has; 0 is no limit
         #[arg(long, default_value_t = 80, value_name = "N", value_parser = go_uint)]
         max_col_width: usize,
@@ -39,8 +40,8 @@ pub(crate) enum DependencyCommand {
 #[command(disable_version_flag = true)]
 pub(crate) struct FetchArgs {
     /// The chart's folder
-    #[arg(default_value = ".")]
-    chart: PathBuf,
+    #[arg(default_value = ".", value_name = "CHART")]
+    charts: Vec<PathBuf>,
     /// Take the cached indexes of repositories as they are
     #[arg(long)]
     skip_refresh: bool,
@@ -53,7 +54,7 @@ pub(crate) struct FetchArgs {
 /// Runs the command.
 pub(crate) fn run(command: &DependencyCommand) -> ExitCode {
     let result = match command {
-        DependencyCommand::List { chart, max_col_width, .. } => list(chart, *max_col_width),
+        DependencyCommand::List { charts, max_col_width, .. } => list(charts, *max_col_width),
         DependencyCommand::Update(args) => fetch(args, true),
         DependencyCommand::Build(args) => fetch(args, false),
     };
@@ -66,21 +67,32 @@ pub(crate) fn run(command: &DependencyCommand) -> ExitCode {
     }
 }
 
-fn list(chart: &Path, widest: usize) -> Result<()> {
+fn list(charts: &[PathBuf], widest: usize) -> Result<()> {
+    let chart = only(charts, "dependency list CHART [flags]")?;
     Ok(io::stdout().write_all(dependencies::list(chart, widest)?.as_bytes())?)
 }
 
 fn fetch(args: &FetchArgs, choose: bool) -> Result<()> {
+    let usage =
+        if choose { "dependency update CHART [flags]" } else { "dependency build CHART [flags]" };
+    let chart = only(&args.charts, usage)?;
     let finder = args.source.finder(&args.global.files, Profile::Helm43);
     let (mut out, mut pulled) = (io::stdout(), io::stdout());
-    let dependencies =
-        Dependencies::new(&finder, &args.chart, args.skip_refresh, &mut out, &mut pulled);
+    let dependencies = Dependencies::new(&finder, chart, args.skip_refresh, &mut out, &mut pulled);
     if choose {
         wait(dependencies.update())?;
     } else {
         wait(dependencies.build())?;
     }
     Ok(())
+}
+
+/// The one chart of a command, which need not be named.
+fn only<'a>(charts: &'a [PathBuf], usage: &str) -> Result<&'a Path> {
+    match charts {
+        [chart] => Ok(chart),
+        _ => Err(charts::wrong_count("accepts at most 1 argument", usage)),
+    }
 }
 
 /// For a chart that is about to be rendered, `--dependency-update`. As in Helm, who signed what it

@@ -71,9 +71,8 @@ fn lint_all(args: &LintArgs, out: &mut impl io::Write) -> Result<()> {
     let mut places = args.places.clone();
     if places.is_empty() {
         if profile == Profile::Helm43 {
-            bail!(
-                "\"catamaran lint\" requires at least 1 argument\n\nUsage:  catamaran lint PATH [flags]"
-            );
+            let usage = "lint PATH [flags]";
+            return Err(charts::wrong_count("requires at least 1 argument", usage));
         }
         places.push(".".to_owned());
     }

@@ -131,19 +131,23 @@ async fn run(options: Options) -> ExitCode {
 fn parse() -> Cli {
     let words = helm_operator::arguments();
     let sorted = charts::command_first(words.clone());
-    let is_helms = |words: &[OsString]| {
-        let first = words.get(1).map(OsString::as_os_str).unwrap_or_default();
-        HELMS.iter().any(|(name, _)| first == *name) || charts::is_group(first)
-    };
+    let is_helms = |words: &[OsString]| words.get(1).is_some_and(|first| charts::is_helms(first));
     let (words, is_helms) = if is_helms(&sorted) { (sorted, true) } else { (words, false) };
-    let first = words.get(1).and_then(|word| word.to_str());
+    let first = words.get(1).and_then(|word| word.to_str()).map(str::to_owned);
+    let first = first.as_deref();
     if matches!(first, Some("template" | "lint" | "show")) {
         // The flags alone take more than a little.
         heap::for_once();
     }
-    let command = command(first);
+    let read = |command: clap::Command, words: &[OsString]| command.try_get_matches_from(words);
     let words = if is_helms { charts::in_helms_manner(words) } else { Ok(words) };
-    let matches = command.try_get_matches_from(words.unwrap_or_else(|why| refuse(&why)));
+    let words = words.unwrap_or_else(|why| refuse(&why));
+    let mut matches = read(command(first), &words);
+    if is_helms && charts::is_help(&matches) {
+        // A mistake anywhere counts for more.
+        let all = read(charts::flags::with_help_as_a_switch(command(first)), &words);
+        matches = matches.map_err(|help| all.err().filter(charts::is_mistake).unwrap_or(help));
+    }
     if is_helms && let Ok(matches) = &matches {
         charts::check_typed(matches).unwrap_or_else(|why| refuse(&why));
     }

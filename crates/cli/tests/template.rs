@@ -255,24 +255,75 @@ fn flags_may_come_before_the_command() {
         "template demo c --color=maybe",
         "lint c --colour=",
     ] {
-        let run = |program: &Path| {
-            let output = Command::new(program)
-                .args(line.split(' '))
-                .current_dir(folder.path())
-                .env_remove("HELM_NAMESPACE")
-                .env("KUBECONFIG", "/nonexistent")
-                .env("HOME", folder.path())
-                .output()
-                .unwrap();
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("helm", "catamaran");
-            let said: Vec<_> = text(&output.stderr)
-                .lines()
-                .filter(|line| line.starts_with("Error") || line.contains("command failed"))
-                .map(str::to_owned)
-                .collect();
-            (text(&output.stdout), said, output.status.code())
-        };
-        assert_eq!(run(Path::new(env!("CARGO_BIN_EXE_catamaran"))), run(&tools.helm()), "{line}");
+        let ours = said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        assert_eq!(ours, said(&tools.helm(), line, folder.path()), "{line}");
+    }
+}
+
+/// What a program prints in a folder of a user of his own: all of standard output, of the other
+/// one what is wrong, and how it ends.
+fn said(program: &Path, line: &str, folder: &Path) -> (String, Vec<String>, Option<i32>) {
+    let output = Command::new(program)
+        .args(line.split(' '))
+        .current_dir(folder)
+        .env_remove("HELM_NAMESPACE")
+        .env("KUBECONFIG", "/nonexistent")
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("helm", "catamaran");
+    let said = text(&output.stderr)
+        .lines()
+        .filter(|line| line.starts_with("Error") || line.contains("command failed"))
+        .map(str::to_owned)
+        .collect();
+    (text(&output.stdout), said, output.status.code())
+}
+
+#[test]
+fn a_mistake_on_a_line_counts_for_more_than_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = catamaran_localcluster::tools().unwrap();
+    for line in [
+        "template -hx",
+        "template -xh",
+        "template --help --bogus",
+        "template --bogus --help",
+        "template --help --set",
+        "template -hn",
+        "template --help=maybe",
+        "template --help --create-namespace=maybe",
+        "lint --help --strict=7",
+        "show -hx",
+        "show --bogus --help",
+        "show values --help --jsonpath",
+        "dependency -hx",
+        "dependency list -hx",
+        "dependency list a b",
+        "dep up --help=false a b",
+        "del -hx",
+        "del --help=false",
+        "hist -h --max x",
+        "un --help --wait=7",
+        "status -h --revision=x",
+    ] {
+        let ours = said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        assert!(ours.0.is_empty() && ours.2 == Some(1), "{line}: {ours:?}");
+        assert_eq!(ours, said(&tools.helm(), line, folder.path()), "{line}");
+    }
+    // How many words there are does not matter then, and commands made of others show what they have.
+    for line in
+        ["template -hn x", "upgrade -h a b c d", "dependency list a b -h", "show", "dep", "dep -h"]
+    {
+        let (shown, said, code) =
+            said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        assert!(shown.contains("Usage: catamaran "), "{line}: {shown}");
+        assert_eq!((said, code), (Vec::new(), Some(0)), "{line}");
+    }
+    for line in ["show bogus", "dependency bogus --help"] {
+        let (shown, _, code) =
+            said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        assert_eq!((shown.as_str(), code), ("", Some(2)), "{line}");
     }
 }
 

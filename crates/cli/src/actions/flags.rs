@@ -1,14 +1,16 @@
 //! Flags that several actions have in common.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use catamaran_release::drive::DEFAULT_HISTORY;
 use catamaran_release::{Cascade, Definitions, Force, Method, Release, Wait};
 use catamaran_sprig::parse_duration;
 use clap::Args;
 
-use crate::charts::flags::{ValueArgs, go_bool};
+use crate::charts::flags::{ValueArgs, go_bool, go_number};
 use crate::charts::rendering::RenderingArgs;
 use crate::charts::slices::Pairs;
 
@@ -198,6 +200,12 @@ impl FailureArgs {
     }
 }
 
+/// `HELM_MAX_HISTORY`, if it is a number, or what Helm keeps.
+fn history_max() -> usize {
+    let asked = env::var("HELM_MAX_HISTORY").ok();
+    asked.and_then(|text| go_number(&text).ok()).unwrap_or(DEFAULT_HISTORY)
+}
+
 /// What comes with a revision that takes the place of another.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Release")]
@@ -206,7 +214,7 @@ pub(crate) struct RevisionArgs {
     #[arg(long)]
     pub cleanup_on_fail: bool,
     /// How many revisions are kept; 0 is all
-    #[arg(long, default_value_t = 10, value_name = "N", env = "HELM_MAX_HISTORY", hide_env = true)]
+    #[arg(long, default_value_t = history_max(), value_name = "N", value_parser = go_number)]
     pub history_max: usize,
 }
 

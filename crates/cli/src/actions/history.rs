@@ -13,7 +13,7 @@ use super::flags::{Format, OutputArgs};
 use super::show::{ansi, encode};
 use super::{missing, site::Site};
 use crate::charts;
-use crate::charts::flags::GlobalArgs;
+use crate::charts::flags::{GlobalArgs, go_number};
 
 /// Where helm cuts a cell of its tables.
 const WIDTH: usize = 100;
@@ -25,8 +25,14 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "RELEASE_NAME")]
     names: Vec<String>,
     /// How many revisions, the newest ones
-    #[arg(long, default_value_t = 256, value_name = "N", help_heading = "Output")]
-    max: i64,
+    #[arg(
+        long,
+        default_value_t = 256,
+        value_name = "N",
+        help_heading = "Output",
+        value_parser = go_number
+    )]
+    max: usize,
     /// Tell in a column which revision another one was rolled back to
     #[arg(long, help_heading = "Output")]
     show_rollback_revision: bool,
@@ -60,8 +66,7 @@ fn history(args: &HistoryArgs, out: &mut impl Write) -> Result<()> {
     if history.is_empty() {
         return Err(missing());
     }
-    let max = usize::try_from(args.max).unwrap_or_default();
-    let older = history.releases().count().saturating_sub(max);
+    let older = history.releases().count().saturating_sub(args.max);
     let lines: Vec<Line> = history.releases().skip(older).map(|it| Line::of(it)).collect();
     match args.output.output {
         Format::Table => table(&lines, args.show_rollback_revision, out),

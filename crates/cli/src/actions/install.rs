@@ -11,7 +11,6 @@ use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
 use super::flags::{ChartArgs, DryRun};
-use super::wrong_count;
 use crate::charts::{self, cluster};
 
 /// Install a chart as a release, as `helm install` does
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &InstallArgs) -> ExitCode {
     charts::print(|out| {
         if args.places.is_empty() {
             let usage = "install [NAME] [CHART] [flags]";
-            return Err(wrong_count("requires at least 1 argument", usage));
+            return Err(charts::wrong_count("requires at least 1 argument", usage));
         }
         let mode = args.chart.dry_run.mode()?;
         install(args, mode, out).map_err(|error| prefixed("INSTALLATION FAILED", error))

@@ -20,6 +20,8 @@ mod upgrade;
 
 use anyhow::{Error, Result, anyhow, bail};
 
+use crate::charts;
+
 pub(crate) use flags::{timeout, wrong_strategy};
 pub(crate) use history::{HistoryArgs, run as history};
 pub(crate) use install::{InstallArgs, run as install};
@@ -38,14 +40,8 @@ fn missing() -> Error {
 fn one<'a>(arguments: &'a [String], usage: &str) -> Result<&'a str> {
     match arguments {
         [only] => Ok(only),
-        _ => Err(wrong_count("requires 1 argument", usage)),
+        _ => Err(charts::wrong_count("requires 1 argument", usage)),
     }
-}
-
-/// How helm complains of the number of arguments.
-fn wrong_count(requires: &str, usage: &str) -> Error {
-    let command = usage.split(' ').next().unwrap_or_default();
-    anyhow!("\"catamaran {command}\" {requires}\n\nUsage:  catamaran {usage}")
 }
 
 /// Refuses a description that helm would.

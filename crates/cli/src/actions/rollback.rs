@@ -11,7 +11,7 @@ use clap::Args;
 use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs, RevisionArgs};
 use super::pursue::Stop;
 use super::site::Site;
-use super::{check_description, missing, wrong_count};
+use super::{check_description, missing};
 use crate::charts;
 use crate::charts::flags::GlobalArgs;
 
@@ -56,7 +56,7 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
     let (name, to) = match args.places.as_slice() {
         [] => {
             let usage = "rollback <RELEASE> [REVISION] [flags]";
-            return Err(wrong_count("requires at least 1 argument", usage));
+            return Err(charts::wrong_count("requires at least 1 argument", usage));
         }
         [name] => (name, 0),
         [name, revision, ..] => (name, number(revision)?),

@@ -11,7 +11,7 @@ use super::resources;
 use super::show::{Resources, Shown};
 use super::{missing, one, site::Site};
 use crate::charts;
-use crate::charts::flags::GlobalArgs;
+use crate::charts::flags::{GlobalArgs, go_number};
 
 /// Show a release, its objects and its notes, as `helm status` does
 #[derive(Args, Debug)]
@@ -20,8 +20,8 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "RELEASE_NAME")]
     names: Vec<String>,
     /// Another revision than the newest
-    #[arg(long, value_name = "N", help_heading = "Release")]
-    revision: Option<u32>,
+    #[arg(long, value_name = "N", help_heading = "Release", value_parser = go_number)]
+    revision: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -37,7 +37,7 @@ fn status(args: &StatusArgs, out: &mut impl Write) -> Result<()> {
     let site = Site::new(&args.global)?;
     let history = site.history(name)?;
     let release = match args.revision.filter(|revision| *revision != 0) {
-        Some(revision) => history.revision(revision),
+        Some(revision) => u32::try_from(revision).ok().and_then(|it| history.revision(it)),
         None => history.newest(),
     };
     let release = release.ok_or_else(missing)?;

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::flags::{WaitArgs, cascade};
 use super::pursue::Stop;
-use super::{missing, site::Site, wrong_count};
+use super::{missing, site::Site};
 use crate::charts;
 use crate::charts::flags::GlobalArgs;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &UninstallArgs) -> ExitCode {
     charts::print(|out| {
         if args.names.is_empty() {
             let usage = "uninstall RELEASE_NAME [...] [flags]";
-            return Err(wrong_count("requires at least 1 argument", usage));
+            return Err(charts::wrong_count("requires at least 1 argument", usage));
         }
         cascade(&args.cascade)?;
         let site = Site::new(&args.global)?;

@@ -10,7 +10,6 @@ use clap::Args;
 
 use super::deploy::{Deployment, Doing, prefixed};
 use super::flags::{ChartArgs, Format, RevisionArgs};
-use super::wrong_count;
 use crate::charts;
 
 /// Upgrade a release to a chart and values, as `helm upgrade` does
@@ -55,7 +54,10 @@ pub(crate) fn run(args: &UpgradeArgs) -> ExitCode {
 
 fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
     let [name, place] = args.places.as_slice() else {
-        return Err(wrong_count("requires 2 arguments", "upgrade [RELEASE] [CHART] [flags]"));
+        return Err(charts::wrong_count(
+            "requires 2 arguments",
+            "upgrade [RELEASE] [CHART] [flags]",
+        ));
     };
     let mode = args.chart.dry_run.mode()?;
     let doing = Doing::Upgrade;

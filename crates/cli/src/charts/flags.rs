@@ -146,6 +146,13 @@ pub(crate) fn with_helms_manners(command: Command) -> Command {
     command.args_override_self(true).mut_args(in_manner)
 }
 
+/// The command, and those that it is made of, with a `--help` that ends no reading: what follows it is
+/// read, too.
+pub(crate) fn with_help_as_a_switch(command: Command) -> Command {
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::SetTrue);
+    command.disable_help_flag(true).arg(help).mut_subcommands(with_help_as_a_switch)
+}
+
 fn switch(arg: Arg) -> Arg {
     arg.action(ArgAction::Set)
         .num_args(0..=1)
@@ -169,6 +176,11 @@ pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
 
 fn go_int(text: &str) -> Result<i64, String> {
     text.parse().map_err(|error| not_whole("ParseInt", text, &error))
+}
+
+/// What Go reads as a number, where one below nothing says as much as none.
+pub(crate) fn go_number(text: &str) -> Result<usize, String> {
+    go_int(text).map(|number| usize::try_from(number).unwrap_or_default())
 }
 
 /// What Go reads as a count.

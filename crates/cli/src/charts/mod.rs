@@ -24,9 +24,9 @@ pub(crate) use faults::{HINT, deprecated, document, failed, push, warn};
 pub(crate) use names::{check_name, made_name};
 pub(crate) use place::{Loader, load};
 pub(crate) use typed::check as check_typed;
-pub(crate) use usage::exit as exit_with_usage;
+pub(crate) use usage::{exit as exit_with_usage, is_help, is_mistake, wrong_count};
 pub(crate) use values::gather as values;
-pub(crate) use words::{command_first, in_helms_manner, is_group};
+pub(crate) use words::{command_first, in_helms_manner, is_helms};
 
 /// Bytes that are kept back until there are more.
 const PRINTED_AT_ONCE: usize = 64 << 10;

@@ -1,40 +1,47 @@
 //! Mistakes on the command line, in the words of helm's.
 
+use std::io::{self, Write as _};
+use std::process;
+
+use anyhow::{Error, anyhow};
+use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// The commands that helm has too.
-const HELMS: [&str; 18] = [
-    "template",
-    "lint",
-    "show",
-    "inspect",
-    "install",
-    "upgrade",
-    "rollback",
-    "uninstall",
-    "del",
-    "delete",
-    "un",
-    "test",
-    "status",
-    "history",
-    "hist",
-    "dependency",
-    "dep",
-    "dependencies",
-];
+use super::words;
 
 /// Prints what is wrong and ends the process: as helm does with code 1 for the commands that helm
-/// has, as clap does with code 2 for the others. Also prints help.
+/// has, as clap does with code 2 for the others. Also prints help; for helm's commands that is no
+/// mistake where a command that is made of others was given none.
 pub(crate) fn exit(error: &clap::Error) -> ! {
-    let is_helms = std::env::args().nth(1).is_some_and(|first| HELMS.contains(&first.as_str()));
-    match text(error) {
-        Some(text) if is_helms => {
-            eprintln!("Error: {text}");
-            std::process::exit(1)
-        }
-        _ => error.exit(),
+    let is_helms = std::env::args_os().nth(1).is_some_and(|first| words::is_helms(&first));
+    if !is_helms {
+        error.exit()
     }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let printed = write!(io::stdout(), "{}", error.render());
+        process::exit(printed.is_err().into())
+    }
+    let Some(text) = text(error) else { error.exit() };
+    eprintln!("Error: {text}");
+    process::exit(1)
+}
+
+/// How helm complains of the number of a command's arguments.
+pub(crate) fn wrong_count(requires: &str, usage: &str) -> Error {
+    let words =
+        usage.split(' ').take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let command = words.collect::<Vec<_>>().join(" ");
+    anyhow!("\"catamaran {command}\" {requires}\n\nUsage:  catamaran {usage}")
+}
+
+/// Whether what came of a command line is its help.
+pub(crate) fn is_help(read: &Result<ArgMatches, clap::Error>) -> bool {
+    read.as_ref().is_err_and(|error| error.kind() == ErrorKind::DisplayHelp)
+}
+
+/// Whether helm tells of it even if help is asked for: a flag, not how many words there are.
+pub(crate) fn is_mistake(error: &clap::Error) -> bool {
+    text(error).is_some()
 }
 
 /// A word that begins with two dashes and is no flag of ours.

@@ -7,7 +7,29 @@ use super::flags::go_bool;
 /// Switches of all commands, which take no word behind them.
 const SWITCHES: [&str; 5] = ["--debug", "--kube-insecure-skip-tls-verify", "--help", "-h", "-V"];
 
-/// Commands of helm's that are made of others.
+/// The commands that helm has too.
+const HELMS: [&str; 18] = [
+    "template",
+    "lint",
+    "show",
+    "inspect",
+    "install",
+    "upgrade",
+    "rollback",
+    "uninstall",
+    "del",
+    "delete",
+    "un",
+    "test",
+    "status",
+    "history",
+    "hist",
+    "dependency",
+    "dep",
+    "dependencies",
+];
+
+/// Those that are made of others.
 const GROUPS: [&str; 5] = ["show", "inspect", "dependency", "dep", "dependencies"];
 
 /// The same words with the command before its flags: helm takes `-n x template demo c` too. Any flag
@@ -20,8 +42,13 @@ pub(crate) fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Whether a word is a command that helm has, too.
+pub(crate) fn is_helms(word: &OsStr) -> bool {
+    HELMS.iter().any(|command| word == OsStr::new(command))
+}
+
 /// Whether a word is a command of helm's that is made of others.
-pub(crate) fn is_group(word: &OsStr) -> bool {
+fn is_group(word: &OsStr) -> bool {
     GROUPS.iter().any(|group| word == OsStr::new(group))
 }
 

@@ -2,10 +2,10 @@
 
 mod jsonpath;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use catamaran_chart::{Chart, Profile};
 use clap::{Args, Subcommand};
 
@@ -19,11 +19,12 @@ use crate::source::SourceArgs;
     disable_version_flag = true,
     disable_help_subcommand = true,
     visible_alias = "inspect",
+    arg_required_else_help = true,
     after_help = EXAMPLES
 )]
 pub(crate) struct ShowArgs {
     #[command(subcommand)]
-    what: Option<What>,
+    what: What,
 }
 
 #[derive(Subcommand, Debug)]
@@ -77,25 +78,13 @@ Examples:
 pub(crate) fn run(args: &ShowArgs) -> ExitCode {
     let nothing = None;
     let (part, common, jsonpath) = match &args.what {
-        None => return help(),
-        Some(What::All(common)) => (Part::All, common, &nothing),
-        Some(What::Chart(common)) => (Part::Chart, common, &nothing),
-        Some(What::Crds(common)) => (Part::Crds, common, &nothing),
-        Some(What::Readme(common)) => (Part::Readme, common, &nothing),
-        Some(What::Values(values)) => (Part::Values, &values.common, &values.jsonpath),
+        What::All(common) => (Part::All, common, &nothing),
+        What::Chart(common) => (Part::Chart, common, &nothing),
+        What::Crds(common) => (Part::Crds, common, &nothing),
+        What::Readme(common) => (Part::Readme, common, &nothing),
+        What::Values(values) => (Part::Values, &values.common, &values.jsonpath),
     };
     charts::print(|out| show(part, common, jsonpath.as_deref(), out))
-}
-
-/// Like helm: without a word on what to show, that is no mistake.
-fn help() -> ExitCode {
-    let mut command = crate::command(None);
-    command.build();
-    let help = command.find_subcommand_mut("show").map(|show| show.render_long_help().to_string());
-    match io::stdout().write_all(help.unwrap_or_default().as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,10 +114,8 @@ impl Part {
 
 fn show(part: Part, common: &Common, jsonpath: Option<&str>, out: &mut impl Write) -> Result<()> {
     let [place] = common.places.as_slice() else {
-        let name = part.name();
-        bail!(
-            "\"catamaran show {name}\" requires 1 argument\n\nUsage:  catamaran show {name} [CHART] [flags]"
-        );
+        let usage = format!("show {} [CHART] [flags]", part.name());
+        return Err(charts::wrong_count("requires 1 argument", &usage));
     };
     let profile = common.helm.profile;
     let finder = common.source.finder(&common.global.files, common.helm.profile);

@@ -26,9 +26,8 @@ pub(crate) fn run(args: &TemplateArgs) -> ExitCode {
 fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
     let profile = args.rendering.profile();
     if args.places.is_empty() {
-        bail!(
-            "\"catamaran template\" requires at least 1 argument\n\nUsage:  catamaran template [NAME] [CHART] [flags]"
-        );
+        let usage = "template [NAME] [CHART] [flags]";
+        return Err(charts::wrong_count("requires at least 1 argument", usage));
     }
     let kube_version = charts::kube_version(args.kube_version.as_deref(), profile)?;
     let asks = asks(args)?;
