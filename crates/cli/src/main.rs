@@ -133,19 +133,17 @@ fn parse() -> Cli {
     let sorted = charts::command_first(words.clone());
     let is_helms = |words: &[OsString]| words.get(1).is_some_and(|first| charts::is_helms(first));
     let (words, is_helms) = if is_helms(&sorted) { (sorted, true) } else { (words, false) };
-    let first = words.get(1).and_then(|word| word.to_str()).map(str::to_owned);
-    let first = first.as_deref();
+    let words = if is_helms { charts::in_helms_manner(words) } else { Ok(words) };
+    let words = words.unwrap_or_else(|why| refuse(&why));
+    let first = words.get(1).and_then(|word| word.to_str());
     if matches!(first, Some("template" | "lint" | "show")) {
         // The flags alone take more than a little.
         heap::for_once();
     }
-    let read = |command: clap::Command, words: &[OsString]| command.try_get_matches_from(words);
-    let words = if is_helms { charts::in_helms_manner(words) } else { Ok(words) };
-    let words = words.unwrap_or_else(|why| refuse(&why));
-    let mut matches = read(command(first), &words);
-    if is_helms && charts::is_help(&matches) {
+    let mut matches = command(first).try_get_matches_from(&words);
+    if is_helms && matches.as_ref().is_err_and(charts::is_help) {
         // A mistake anywhere counts for more.
-        let all = read(charts::flags::with_help_as_a_switch(command(first)), &words);
+        let all = charts::flags::with_help_as_a_switch(command(first)).try_get_matches_from(&words);
         matches = matches.map_err(|help| all.err().filter(charts::is_mistake).unwrap_or(help));
     }
     if is_helms && let Ok(matches) = &matches {

@@ -6,6 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+const OURS: &str = env!("CARGO_BIN_EXE_catamaran");
+
+/// A program in a folder, which is its user's home.
+fn program(path: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(path);
+    command
+        .current_dir(folder)
+        .env_remove("HELM_NAMESPACE")
+        .env("KUBECONFIG", "/nonexistent")
+        .env("HOME", folder);
+    command
+}
+
 /// What both do with the same arguments.
 struct Pair {
     helm: Output,
@@ -13,20 +26,16 @@ struct Pair {
 }
 
 fn both(helm: &Path, profile: &str, folder: &Path, arguments: &[&str]) -> Pair {
-    let run = |program: &Path, more: &[&str]| {
-        Command::new(program)
+    let run = |path: &Path, more: &[&str]| {
+        program(path, folder)
             .arg("template")
             .args(more)
             .args(arguments)
-            .current_dir(folder)
-            .env_remove("HELM_NAMESPACE")
-            .env("KUBECONFIG", "/nonexistent")
-            .env("HOME", folder)
             .env("LANG_OF_TEST", "de")
             .output()
             .unwrap()
     };
-    let ours = run(Path::new(env!("CARGO_BIN_EXE_catamaran")), &["--profile", profile]);
+    let ours = run(Path::new(OURS), &["--profile", profile]);
     Pair { helm: run(helm, &[]), ours }
 }
 
@@ -255,22 +264,15 @@ fn flags_may_come_before_the_command() {
         "template demo c --color=maybe",
         "lint c --colour=",
     ] {
-        let ours = said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        let ours = said(Path::new(OURS), line, folder.path());
         assert_eq!(ours, said(&tools.helm(), line, folder.path()), "{line}");
     }
 }
 
-/// What a program prints in a folder of a user of his own: all of standard output, of the other
-/// one what is wrong, and how it ends.
-fn said(program: &Path, line: &str, folder: &Path) -> (String, Vec<String>, Option<i32>) {
-    let output = Command::new(program)
-        .args(line.split(' '))
-        .current_dir(folder)
-        .env_remove("HELM_NAMESPACE")
-        .env("KUBECONFIG", "/nonexistent")
-        .env("HOME", folder)
-        .output()
-        .unwrap();
+/// What a program prints in a folder: all of standard output, of the other one what is wrong; and how
+/// it ends.
+fn said(path: &Path, line: &str, folder: &Path) -> (String, Vec<String>, Option<i32>) {
+    let output = program(path, folder).args(line.split(' ')).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("helm", "catamaran");
     let said = text(&output.stderr)
         .lines()
@@ -307,7 +309,7 @@ fn a_mistake_on_a_line_counts_for_more_than_help() {
         "un --help --wait=7",
         "status -h --revision=x",
     ] {
-        let ours = said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        let ours = said(Path::new(OURS), line, folder.path());
         assert!(ours.0.is_empty() && ours.2 == Some(1), "{line}: {ours:?}");
         assert_eq!(ours, said(&tools.helm(), line, folder.path()), "{line}");
     }
@@ -315,24 +317,19 @@ fn a_mistake_on_a_line_counts_for_more_than_help() {
     for line in
         ["template -hn x", "upgrade -h a b c d", "dependency list a b -h", "show", "dep", "dep -h"]
     {
-        let (shown, said, code) =
-            said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        let (shown, said, code) = said(Path::new(OURS), line, folder.path());
         assert!(shown.contains("Usage: catamaran "), "{line}: {shown}");
         assert_eq!((said, code), (Vec::new(), Some(0)), "{line}");
     }
     for line in ["show bogus", "dependency bogus --help"] {
-        let (shown, _, code) =
-            said(Path::new(env!("CARGO_BIN_EXE_catamaran")), line, folder.path());
+        let (shown, _, code) = said(Path::new(OURS), line, folder.path());
         assert_eq!((shown.as_str(), code), ("", Some(2)), "{line}");
     }
 }
 
 #[test]
 fn help_shows_what_works() {
-    let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
-        .args(["template", "--help"])
-        .output()
-        .unwrap();
+    let output = Command::new(OURS).args(["template", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     for word in
         ["--set-literal", "--show-only", "--profile", "[NAME] CHART", "as an operator renders it"]
@@ -522,7 +519,7 @@ fn people_see_where_and_why() {
         fs::write(path, text).unwrap();
     }
     let told = |line: &str, explain: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_catamaran"))
+        let output = Command::new(OURS)
             .args(["template", "demo", "c"])
             .args(line.split(' '))
             .current_dir(folder.path())

@@ -54,10 +54,8 @@ pub(crate) fn run(args: &UpgradeArgs) -> ExitCode {
 
 fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
     let [name, place] = args.places.as_slice() else {
-        return Err(charts::wrong_count(
-            "requires 2 arguments",
-            "upgrade [RELEASE] [CHART] [flags]",
-        ));
+        let usage = "upgrade [RELEASE] [CHART] [flags]";
+        return Err(charts::wrong_count("requires 2 arguments", usage));
     };
     let mode = args.chart.dry_run.mode()?;
     let doing = Doing::Upgrade;

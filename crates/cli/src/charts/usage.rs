@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::process;
 
 use anyhow::{Error, anyhow};
-use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::words;
@@ -34,9 +33,9 @@ pub(crate) fn wrong_count(requires: &str, usage: &str) -> Error {
     anyhow!("\"catamaran {command}\" {requires}\n\nUsage:  catamaran {usage}")
 }
 
-/// Whether what came of a command line is its help.
-pub(crate) fn is_help(read: &Result<ArgMatches, clap::Error>) -> bool {
-    read.as_ref().is_err_and(|error| error.kind() == ErrorKind::DisplayHelp)
+/// Whether it is no error but the help that was asked for.
+pub(crate) fn is_help(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::DisplayHelp
 }
 
 /// Whether helm tells of it even if help is asked for: a flag, not how many words there are.

@@ -8,7 +8,7 @@ use super::flags::go_bool;
 const SWITCHES: [&str; 5] = ["--debug", "--kube-insecure-skip-tls-verify", "--help", "-h", "-V"];
 
 /// The commands that helm has too.
-const HELMS: [&str; 18] = [
+const COMMANDS: [&str; 18] = [
     "template",
     "lint",
     "show",
@@ -44,7 +44,7 @@ pub(crate) fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
 
 /// Whether a word is a command that helm has, too.
 pub(crate) fn is_helms(word: &OsStr) -> bool {
-    HELMS.iter().any(|command| word == OsStr::new(command))
+    COMMANDS.iter().any(|command| word == OsStr::new(command))
 }
 
 /// Whether a word is a command of helm's that is made of others.
