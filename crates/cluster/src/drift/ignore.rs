@@ -1,6 +1,6 @@
 //! What is left to others although it differs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::core::{Selector, SelectorExt as _};
@@ -82,23 +82,32 @@ pub fn is_left_alone(live: &Value) -> bool {
     })
 }
 
-/// A pointer's steps, such that a list's items are in their order.
-pub(super) fn order(pointer: &str) -> Vec<(Option<usize>, String)> {
-    pointer.split('/').map(|step| (step.parse().ok(), step.to_owned())).collect()
-}
-
-/// Takes the field at a pointer out of an object.
-pub(super) fn take_out(object: &mut Value, pointer: &str) {
-    let Some((parent, last)) = pointer.rsplit_once('/') else { return };
-    match object.pointer_mut(parent) {
-        Some(Value::Object(fields)) => {
+/// Takes the fields at these pointers out of an object.
+///
+/// An item is marked first and taken out once all of its list are known: each by itself would move
+/// all items behind it.
+pub(super) fn take_out(object: &mut Value, pointers: &[String]) {
+    let mut items: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    let mut fields = Vec::new();
+    for (parent, last) in pointers.iter().filter_map(|pointer| pointer.rsplit_once('/')) {
+        match object.pointer(parent) {
+            Some(Value::Array(_)) => {
+                items.entry(parent).or_default().extend(last.parse::<usize>().ok());
+            }
+            Some(Value::Object(_)) => fields.push((parent, last)),
+            _ => {}
+        }
+    }
+    for (parent, last) in fields {
+        if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
             fields.remove(&last.replace("~1", "/").replace("~0", "~"));
         }
-        Some(Value::Array(items)) => {
-            if let Some(at) = last.parse().ok().filter(|at| *at < items.len()) {
-                items.remove(at);
-            }
+    }
+    // What lies below an item comes before it.
+    for (parent, taken) in items.into_iter().rev() {
+        if let Some(Value::Array(items)) = object.pointer_mut(parent) {
+            let mut at = 0_usize..;
+            items.retain(|_| at.next().is_none_or(|at| !taken.contains(&at)));
         }
-        _ => {}
     }
 }

@@ -13,7 +13,7 @@ use kube::api::ApiResource;
 use serde_json::Value;
 
 use crate::apply::{Applier, ApplyError, FailureKind, Target};
-use crate::fields::{Difference, Kind, Path, compare, is_autoscaled, managed_fields};
+use crate::fields::{Difference, Kind, Path, Trail, compare, is_autoscaled, managed_fields};
 
 pub use ignore::{IgnoreRule, is_left_alone};
 pub use told::FieldDrift;
@@ -60,14 +60,9 @@ pub fn due(
             ignored && matches!(difference.kind, Kind::NotOurs | Kind::Doubtful)
         });
     let taken = left.iter().filter(|difference| difference.kind == Kind::NotOurs);
-    let mut pointers: Vec<String> =
-        taken.filter_map(|difference| difference.path.pointer()).collect();
+    let pointers: Vec<String> = taken.filter_map(|difference| difference.path.pointer()).collect();
     let mut body = desired.clone();
-    // Later items first: taking one out moves those behind it.
-    pointers.sort_by_cached_key(|pointer| std::cmp::Reverse(ignore::order(pointer)));
-    for pointer in pointers {
-        ignore::take_out(&mut body, &pointer);
-    }
+    ignore::take_out(&mut body, &pointers);
     (due, body)
 }
 
@@ -161,7 +156,10 @@ impl Applier {
             plural: HorizontalPodAutoscaler::plural(&()).into_owned(),
         };
         match self.list(&resource, namespace, "").await {
-            Ok(found) => Ok(found.iter().any(|autoscaler| scales(autoscaler, target))),
+            Ok(found) => {
+                let target = ScaleTarget::of(target);
+                Ok(found.iter().any(|it| ScaleTarget::of_autoscaler(it) == target))
+            }
             Err(error) if error.kind == FailureKind::Forbidden => Ok(true),
             Err(error) if error.kind == FailureKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -169,45 +167,55 @@ impl Applier {
     }
 }
 
-/// Whether an autoscaler is there for an object.
-pub fn scales(autoscaler: &Value, target: &Target) -> bool {
-    let of = |field: &str| {
-        let text = autoscaler.pointer(&format!("/spec/scaleTargetRef/{field}"));
-        text.and_then(Value::as_str).unwrap_or_default()
-    };
-    let group = of("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    group == target.resource.group
-        && of("kind") == target.resource.kind
-        && of("name") == target.name
+/// What an autoscaler scales, whatever the namespace and the version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ScaleTarget {
+    group: String,
+    kind: String,
+    name: String,
+}
+
+impl ScaleTarget {
+    /// What an autoscaler refers to.
+    pub fn of_autoscaler(autoscaler: &Value) -> Self {
+        let reference = &autoscaler["spec"]["scaleTargetRef"];
+        let of = |field: &str| reference[field].as_str().unwrap_or_default();
+        let group = of("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        Self { group: group.to_owned(), kind: of("kind").to_owned(), name: of("name").to_owned() }
+    }
+
+    /// What refers to an object.
+    pub fn of(target: &Target) -> Self {
+        let Target { resource, name, .. } = target;
+        Self { group: resource.group.clone(), kind: resource.kind.clone(), name: name.clone() }
+    }
 }
 
 /// The fields in which an object differs from what it would be after an apply, but for what the API
 /// server counts, and for times.
 pub fn changed(before: &Value, after: &Value) -> Vec<Path> {
-    let mut found = Vec::new();
-    let root = Path::default();
+    let mut changes = Changes::default();
     for name in names(before, after) {
         let (before, after) = (&before[name], &after[name]);
         match name {
             "status" => {}
-            "metadata" => {
-                let path = root.field(name);
+            "metadata" => changes.field(name, |changes| {
                 let counted = ["managedFields", "resourceVersion", "generation"];
                 for field in names(before, after) {
                     if !counted.contains(&field) {
-                        differing(&path.field(field), &before[field], &after[field], &mut found);
+                        changes.field(field, |it| it.look(&before[field], &after[field]));
                     }
                 }
-            }
-            _ => differing(&root.field(name), before, after, &mut found),
+            }),
+            _ => changes.field(name, |changes| changes.look(before, after)),
         }
     }
     let timeless =
         |object| managed_fields(object).iter().cloned().map(timeless).collect::<Vec<_>>();
-    if found.is_empty() && timeless(before) != timeless(after) {
-        found.push(root.field("metadata").field("managedFields"));
+    if changes.found.is_empty() && timeless(before) != timeless(after) {
+        changes.field("metadata", |it| it.field("managedFields", Changes::found));
     }
-    found
+    changes.found
 }
 
 fn timeless(mut entry: Value) -> Value {
@@ -217,20 +225,41 @@ fn timeless(mut entry: Value) -> Value {
     entry
 }
 
-fn differing(path: &Path, before: &Value, after: &Value, found: &mut Vec<Path>) {
-    match (before, after) {
-        _ if before == after => {}
-        (Value::Object(_), Value::Object(_)) => {
-            for name in names(before, after) {
-                differing(&path.field(name), &before[name], &after[name], found);
+/// Finds the fields in which two objects differ; as many as may be told.
+#[derive(Default)]
+struct Changes {
+    trail: Trail,
+    found: Vec<Path>,
+}
+
+impl Changes {
+    fn found(&mut self) {
+        self.found.extend(self.trail.here());
+    }
+
+    fn field(&mut self, name: &str, look: impl FnOnce(&mut Self)) {
+        self.trail.push_field(name);
+        look(self);
+        self.trail.pop();
+    }
+
+    fn look(&mut self, before: &Value, after: &Value) {
+        match (before, after) {
+            (Value::Object(_), Value::Object(_)) => {
+                for name in names(before, after) {
+                    self.field(name, |changes| changes.look(&before[name], &after[name]));
+                }
             }
-        }
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            for (at, (old, new)) in old.iter().zip(new).enumerate() {
-                differing(&path.index(at, new), old, new, found);
+            (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+                for (at, (old, new)) in old.iter().zip(new).enumerate() {
+                    self.trail.push_index(at, new);
+                    self.look(old, new);
+                    self.trail.pop();
+                }
             }
+            _ if before == after => {}
+            _ => self.found(),
         }
-        _ => found.push(path.clone()),
     }
 }
 

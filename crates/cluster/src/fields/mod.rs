@@ -8,16 +8,21 @@
 //! removed, and one in it whose value is another one is spelled differently by the API server, or
 //! by a webhook: only a dry run can tell that from a change.
 
+mod keys;
 mod path;
 mod quantity;
 pub mod takeover;
 mod value;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::apply::metadata;
+use keys::{ItemKey, Keys};
 pub use path::Path;
 use path::Step;
+pub(crate) use path::Trail;
 use value::{is_blank, is_empty, same_value};
 
 /// Fields of every object that the API server takes for nobody's.
@@ -74,7 +79,7 @@ pub fn compare(desired: &Value, live: &Value, manager: &str) -> Vec<Difference> 
         }
         _ => walk.found(Kind::NotApplied),
     }
-    walk.found
+    walk.finish()
 }
 
 /// The entry of what a manager applied to an object, apart from subresources.
@@ -107,19 +112,27 @@ pub fn is_autoscaled(live: &Value) -> bool {
 
 #[derive(Default)]
 struct Walk {
-    path: Vec<Step>,
+    trail: Trail,
     found: Vec<Difference>,
 }
 
 impl Walk {
     fn found(&mut self, kind: Kind) {
-        self.found.push(Difference { path: Path(self.path.clone()), kind });
+        self.found.extend(self.trail.here().map(|path| Difference { path, kind }));
+    }
+
+    /// The differences; of more than can be told one more, which stands for the whole object.
+    fn finish(mut self) -> Vec<Difference> {
+        if self.trail.is_full() {
+            self.found.push(Difference { path: Path::default(), kind: Kind::NotOurs });
+        }
+        self.found
     }
 
     fn at(&mut self, step: Step, look: impl FnOnce(&mut Self)) {
-        self.path.push(step);
+        self.trail.push(step);
         look(self);
-        self.path.pop();
+        self.trail.pop();
     }
 
     /// A field that is ours and that is wanted.
@@ -146,7 +159,7 @@ impl Walk {
                 return self.found(Kind::Doubtful); // a list before, a map now
             };
             let there = live.and_then(|live| live.get(name));
-            self.at(Step::Field(name.to_owned()), |walk| match desired.get(name) {
+            self.at(Step::Field(name.into()), |walk| match desired.get(name) {
                 Some(wanted) => walk.node(below, wanted, there),
                 None => walk.found(Kind::Surplus),
             });
@@ -158,7 +171,7 @@ impl Walk {
             {
                 continue;
             }
-            self.at(Step::Field(name.clone()), |walk| {
+            self.at(Step::Field(name.as_str().into()), |walk| {
                 if is_blank(wanted) && same_value(wanted, there) {
                     walk.found(Kind::Doubtful); // removed, if nothing does not mean the same
                 } else {
@@ -171,10 +184,10 @@ impl Walk {
     /// A wanted field that is not ours. A map stops being ours when the last field in it does, so
     /// those that differ are told.
     fn unowned(&mut self, name: &str, wanted: &Value, there: Option<&Value>) {
-        match self.path.as_slice() {
+        match self.trail.steps() {
             [_] if UNOWNED.contains(&name) => return,
             [Step::Field(parent), _]
-                if parent == "metadata" && UNOWNED_METADATA.contains(&name) =>
+                if &**parent == "metadata" && UNOWNED_METADATA.contains(&name) =>
             {
                 return;
             }
@@ -189,7 +202,9 @@ impl Walk {
             for (name, wanted) in wanted {
                 if !same_value(wanted, there.get(name)) {
                     let below = there.get(name);
-                    self.at(Step::Field(name.clone()), |walk| walk.unowned(name, wanted, below));
+                    self.at(Step::Field(name.as_str().into()), |walk| {
+                        walk.unowned(name, wanted, below);
+                    });
                 }
             }
         }
@@ -222,9 +237,11 @@ impl Walk {
             .iter()
             .filter_map(|(key, _)| serde_json::from_str(key.strip_prefix("v:")?).ok())
             .collect();
-        for value in ours.iter().filter(|value| !desired.contains(value)) {
+        let wanted: HashSet<&Value> = desired.iter().collect();
+        for value in ours.iter().filter(|value| !wanted.contains(value)) {
             self.at(Step::member(value, None), |walk| walk.found(Kind::Surplus));
         }
+        let ours: HashSet<&Value> = ours.iter().collect();
         for (at, value) in desired.iter().enumerate().filter(|(_, value)| !ours.contains(value)) {
             self.at(Step::member(value, Some(at)), |walk| walk.found(Kind::NotOurs));
         }
@@ -234,17 +251,20 @@ impl Walk {
     fn keyed(
         &mut self,
         members: &[(&str, &Value)],
-        keys: &[Map<String, Value>],
+        keys: &[ItemKey],
         desired: &[Value],
         live: &[Value],
     ) {
-        let assigned = assign(keys, desired);
-        for (index, (key, (_, below))) in keys.iter().zip(members).enumerate() {
-            let at = assigned.iter().position(|member| *member == Some(index));
-            let there = live
-                .iter()
-                .rev()
-                .find(|item| key.iter().all(|(name, value)| item.get(name) == Some(value)));
+        let Some(known) = Keys::new(keys) else { return self.found(Kind::Doubtful) };
+        let assigned = known.assign(desired);
+        let mut places = vec![None; keys.len()];
+        for (at, index) in assigned.iter().enumerate() {
+            if let Some(place) = index.and_then(|index| places.get_mut(index)) {
+                *place = Some(at);
+            }
+        }
+        let there = known.find(live);
+        for (((key, (_, below)), at), there) in keys.iter().zip(members).zip(places).zip(there) {
             self.at(Step::item(key, at), |walk| match (at.and_then(|at| desired.get(at)), there) {
                 (None, _) => walk.found(Kind::Surplus),
                 (Some(_), None) => walk.found(Kind::Doubtful),
@@ -252,8 +272,8 @@ impl Walk {
             });
         }
         let names: Vec<&String> = keys.first().map(|key| key.keys().collect()).unwrap_or_default();
-        for (at, wanted) in desired.iter().enumerate() {
-            if assigned.get(at).is_none_or(Option::is_none) {
+        for (at, (wanted, index)) in desired.iter().zip(&assigned).enumerate() {
+            if index.is_none() {
                 let key = names
                     .iter()
                     .filter_map(|name| Some(((*name).clone(), wanted.get(name.as_str())?.clone())));
@@ -264,34 +284,8 @@ impl Walk {
 }
 
 /// The fields that tell an item from others, from `k:{"name":"a"}`.
-fn item_key(key: &str) -> Option<Map<String, Value>> {
+fn item_key(key: &str) -> Option<ItemKey> {
     serde_json::from_str(key.strip_prefix("k:")?).ok()
-}
-
-/// Which key belongs to each wanted item. A field of the key that an item does not have is one that
-/// the API server fills in (`protocol: TCP`), so items that have all of them choose first.
-fn assign(keys: &[Map<String, Value>], desired: &[Value]) -> Vec<Option<usize>> {
-    let mut assigned = vec![None; desired.len()];
-    for complete in [true, false] {
-        for (at, item) in desired.iter().enumerate() {
-            let fits = |index: &usize| {
-                keys.get(*index).is_some_and(|key| {
-                    key.iter().all(|(name, value)| match item.get(name) {
-                        Some(own) if !own.is_null() => own == value,
-                        _ => !complete,
-                    })
-                })
-            };
-            if assigned.get(at).is_some_and(Option::is_none) {
-                let mut free = (0..keys.len()).filter(|index| !assigned.contains(&Some(*index)));
-                let found = free.find(fits);
-                if let Some(slot) = assigned.get_mut(at) {
-                    *slot = found;
-                }
-            }
-        }
-    }
-    assigned
 }
 
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! Where in an object something is.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+/// The text of all paths that one comparison tells, in bytes. Names of fields may be as long as the
+/// object, and each of its fields may differ.
+const MOST_TEXT: usize = 4 << 20;
 
 /// The way to a field: `spec.template.spec.containers[name=app].image`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,10 +16,10 @@ pub struct Path(pub(super) Vec<Step>);
 /// One step of a way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Field(String),
+    Field(Arc<str>),
     /// An item of a list, as people tell it, and its place in the wanted list if it is there.
     Item {
-        told: String,
+        told: Arc<str>,
         at: Option<usize>,
     },
 }
@@ -24,12 +29,86 @@ impl Step {
     pub fn item(key: &Map<String, Value>, at: Option<usize>) -> Self {
         let told: Vec<String> =
             key.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
-        Self::Item { told: told.join(","), at }
+        Self::Item { told: told.join(",").into(), at }
     }
 
     /// A scalar that is a member of a set.
     pub fn member(value: &Value, at: Option<usize>) -> Self {
-        Self::Item { told: plain(value), at }
+        Self::Item { told: plain(value).into(), at }
+    }
+
+    /// An item told by its place, and by its name if it has one.
+    pub fn index(at: usize, item: &Value) -> Self {
+        let told = match item.get("name") {
+            Some(name) => format!("name={}", plain(name)),
+            None => at.to_string(),
+        };
+        Self::Item { told: told.into(), at: Some(at) }
+    }
+
+    /// A bound on its length in a pointer and in a text.
+    fn text(&self) -> usize {
+        let (Self::Field(text) | Self::Item { told: text, .. }) = self;
+        text.len().saturating_add(8)
+    }
+}
+
+/// The way from the root of an object to where a comparison is at work. It hands out paths until
+/// their text is too much in all.
+pub(crate) struct Trail {
+    steps: Vec<Step>,
+    /// The text of the steps.
+    text: usize,
+    /// How much text the paths may still have.
+    left: usize,
+    is_full: bool,
+}
+
+impl Default for Trail {
+    fn default() -> Self {
+        Self { steps: Vec::new(), text: 0, left: MOST_TEXT, is_full: false }
+    }
+}
+
+impl Trail {
+    pub(super) fn push(&mut self, step: Step) {
+        self.text = self.text.saturating_add(step.text());
+        self.steps.push(step);
+    }
+
+    pub(crate) fn push_field(&mut self, name: &str) {
+        self.push(Step::Field(name.into()));
+    }
+
+    pub(crate) fn push_index(&mut self, at: usize, item: &Value) {
+        self.push(Step::index(at, item));
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.text = self.text.saturating_sub(self.steps.pop().map_or(0, |step| step.text()));
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The path to here; `None` once the paths are too long in all.
+    pub(crate) fn here(&mut self) -> Option<Path> {
+        match self.left.checked_sub(self.text) {
+            Some(left) if !self.is_full => {
+                self.left = left;
+                Some(Path(self.steps.clone()))
+            }
+            _ => {
+                self.is_full = true;
+                None
+            }
+        }
+    }
+
+    /// Whether there were more paths than [`Trail::here`] gave.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 }
 
@@ -51,26 +130,6 @@ impl Path {
     /// Whether it leads through no list: then its pointer is the same for every such object.
     pub(crate) fn has_no_items(&self) -> bool {
         self.0.iter().all(|step| matches!(step, Step::Field(_)))
-    }
-
-    /// One field further.
-    pub(crate) fn field(&self, name: &str) -> Self {
-        self.and(Step::Field(name.to_owned()))
-    }
-
-    /// One item further, told by its place, and by its name if it has one.
-    pub(crate) fn index(&self, at: usize, item: &Value) -> Self {
-        let told = match item.get("name") {
-            Some(name) => format!("name={}", plain(name)),
-            None => at.to_string(),
-        };
-        self.and(Step::Item { told, at: Some(at) })
-    }
-
-    fn and(&self, step: Step) -> Self {
-        let mut longer = self.clone();
-        longer.0.push(step);
-        longer
     }
 }
 

@@ -29,8 +29,8 @@ pub fn taken_over(live: &Value, manager: &str, former: &[String]) -> Option<Vec<
     let mut ours = entries.iter().find(|entry| is_ours(entry)).cloned();
     for old in entries.iter().filter(|entry| is_former(entry)) {
         if let Some(ours) = &mut ours {
-            let fields = union(&ours["fieldsV1"], &old["fieldsV1"]);
-            ours["fieldsV1"] = fields;
+            let fields = ours["fieldsV1"].take();
+            ours["fieldsV1"] = union(fields, &old["fieldsV1"]);
         } else {
             let mut first = old.clone();
             first["manager"] = manager.into();
@@ -51,18 +51,22 @@ pub fn takeover_patch(live: &Value, entries: &[Value]) -> Value {
 
 /// All fields of two trees. An empty node is a field itself; one with fields below is only if it says
 /// so by a dot.
-fn union(one: &Value, other: &Value) -> Value {
+fn union(one: Value, other: &Value) -> Value {
     let none = Map::new();
-    let (one, other) = (one.as_object().unwrap_or(&none), other.as_object().unwrap_or(&none));
-    let mut all = one.clone();
+    let mut all = match one {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let other = other.as_object().unwrap_or(&none);
+    let is_whole = all.is_empty() != other.is_empty();
     for (key, below) in other {
-        let both = match all.get(key) {
-            Some(mine) => union(mine, below),
+        let both = match all.get_mut(key) {
+            Some(mine) => union(mine.take(), below),
             None => below.clone(),
         };
         all.insert(key.clone(), both);
     }
-    if one.is_empty() != other.is_empty() {
+    if is_whole {
         all.entry(".").or_insert_with(|| json!({}));
     }
     Value::Object(all)
@@ -122,8 +126,8 @@ mod tests {
         let whole = json!({ "f:labels": {} });
         let parts = json!({ "f:labels": { "f:a": {} } });
         let both = json!({ "f:labels": { ".": {}, "f:a": {} } });
-        assert_eq!(union(&whole, &parts), both);
-        assert_eq!(union(&parts, &whole), both);
-        assert_eq!(union(&whole, &whole), whole);
+        assert_eq!(union(whole.clone(), &parts), both);
+        assert_eq!(union(parts, &whole), both);
+        assert_eq!(union(whole.clone(), &whole), whole);
     }
 }

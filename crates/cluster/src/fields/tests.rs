@@ -249,3 +249,80 @@ fn the_autoscaler_is_known_by_how_it_writes() {
     assert!(!by("kubectl", "scale"));
     assert!(!by("kube-controller-manager", ""));
 }
+
+/// A pod with so many `imagePullSecrets`, and the same as the API server has it, in reverse order.
+fn pull_secrets(count: usize) -> (Value, Value) {
+    let items = |numbers: &mut dyn Iterator<Item = usize>| -> Value {
+        numbers.map(|number| json!({"name": format!("s{number}")})).collect()
+    };
+    let pod = |secrets| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"imagePullSecrets": secrets}});
+    let members: Map<String, Value> = (0..count)
+        .map(|number| (format!("k:{{\"name\":\"s{number}\"}}"), json!({".": {}, "f:name": {}})))
+        .collect();
+    let tree = json!({"f:spec": {"f:imagePullSecrets": members}});
+    (pod(items(&mut (0..count))), live(pod(items(&mut (0..count).rev())), &tree))
+}
+
+/// With work that grew with the square of the list this took hours.
+#[test]
+fn a_hundred_thousand_items_with_keys_are_compared() {
+    let (mut desired, live) = pull_secrets(100_000);
+    assert_eq!(compare(&desired, &live, "helm"), []);
+    desired["spec"]["imagePullSecrets"][77_777]["name"] = "other".into();
+    assert_eq!(
+        told(&desired, &live),
+        ["- spec.imagePullSecrets[name=s77777]", "+ spec.imagePullSecrets[name=other]"]
+    );
+}
+
+#[test]
+fn a_hundred_thousand_members_of_a_set_are_compared() {
+    let names: Vec<String> = (0..100_000).map(|number| format!("f{number}")).collect();
+    let members: Map<String, Value> =
+        names.iter().map(|name| (format!("v:\"{name}\""), json!({}))).collect();
+    let object = |finalizers: &[String]| json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a", "finalizers": finalizers}});
+    let live = live(object(&names), &json!({"f:metadata": {"f:finalizers": members}}));
+    assert_eq!(compare(&object(&names), &live, "helm"), []);
+    let kept = names.split_last().unwrap().1;
+    assert_eq!(told(&object(kept), &live), ["- metadata.finalizers[f99999]"]);
+}
+
+#[test]
+fn differences_below_a_long_name_are_told_as_one_once_their_text_is_too_long() {
+    let long = "n".repeat(1 << 20);
+    let fields = |value: &str| -> Value {
+        (0..1000)
+            .map(|number| (format!("f{number}"), Value::from(value)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let object = |value: &str| json!({"apiVersion": "g.io/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {long.as_str(): fields(value)}});
+    let live = live(object("theirs"), &json!({}));
+    let found = compare(&object("ours"), &live, "helm");
+    assert!(found.len() < 10, "{}", found.len());
+    let last = found.last().unwrap();
+    assert_eq!((last.path.to_string().as_str(), last.kind), ("everything", Kind::NotOurs));
+}
+
+#[test]
+fn items_without_the_whole_key_take_what_is_left_in_order() {
+    let port = |port: u16, protocol: Option<&str>| match protocol {
+        Some(protocol) => json!({"port": port, "protocol": protocol}),
+        None => json!({"port": port}),
+    };
+    let keys: Vec<ItemKey> = [(53, "TCP"), (53, "UDP"), (80, "TCP")]
+        .map(|(number, protocol)| port(number, Some(protocol)).as_object().unwrap().clone())
+        .into();
+    for (desired, expected) in [
+        (
+            vec![port(53, None), port(53, Some("TCP")), port(80, None)],
+            vec![Some(1), Some(0), Some(2)],
+        ),
+        (vec![port(53, None), port(53, None), port(53, None)], vec![Some(0), Some(1), None]),
+        (vec![json!({"protocol": "TCP"}), json!({})], vec![Some(0), Some(1)]),
+        (vec![json!({"port": 80, "protocol": null}), json!("text")], vec![Some(2), Some(0)]),
+        (vec![port(81, None), port(80, Some("UDP"))], vec![None, None]),
+    ] {
+        assert_eq!(Keys::new(&keys).unwrap().assign(&desired), expected, "{desired:?}");
+    }
+}

@@ -16,7 +16,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
-use super::memory::Findings;
+use super::memory::{Findings, Left};
 use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
@@ -348,8 +348,12 @@ impl ChartController {
         tell_drift(&applied);
         report::log(applied.done, &applied.release);
         self.tell.done(&work.resource, applied.done, &applied.release);
+        let left = |object| Left::new(object, |gvk: &GroupVersionKind| self.cache(gvk));
+        let looked_at = applied.objects.iter();
+        let looked_at = looked_at.filter_map(|object| Some((left(object)?, &object.found)));
+        let looked_at = looked_at.collect();
         if let Some(known) = self.memory().get_mut(work.key) {
-            known.repaired(&applied.objects, |gvk| self.cache(gvk));
+            known.repaired(looked_at);
         }
         drop(apply);
         self.after(work.cx, work.key, applied.done, &applied.release).await?;

@@ -1,13 +1,13 @@
 //! What is remembered of each release, so that nothing has to be asked again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
 use catamaran_cluster::readiness::Readiness;
 use catamaran_cluster::watch::ObjectKey;
-use catamaran_release::{Applied, AppliedObject, ObjectId};
+use catamaran_release::{Applied, AppliedObject, Found, ObjectId};
 use kube::core::{DynamicObject, GroupVersionKind};
 use serde_json::{Map, Value};
 
@@ -197,13 +197,13 @@ impl Memory {
         resource: &DynamicObject,
         (rotation, renew_at): (&str, Option<SystemTime>),
         (applied, told): (&Applied, Deployed),
-        cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
+        fresh: Vec<Left>,
     ) {
         let before = self.releases.remove(key);
         let known = before.into_iter().flat_map(|release| release.objects);
-        let known = known.filter(|left| applied.known.contains(&left.id));
-        let fresh = applied.objects.iter().filter_map(|object| Left::new(object, &cache));
-        let left = fresh.chain(known).collect();
+        let still: HashSet<&ObjectId> = applied.known.iter().collect();
+        let known = known.filter(|left| still.contains(&left.id));
+        let left = fresh.into_iter().chain(known).collect();
         let remembered = Remembered {
             uid: resource.metadata.uid.clone(),
             generation: resource.metadata.generation,
@@ -283,18 +283,15 @@ impl Remembered {
         untouched.collect()
     }
 
-    /// Takes in objects that were looked at, or applied again.
-    pub fn repaired(
-        &mut self,
-        applied: &[AppliedObject],
-        cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
-    ) {
-        for object in applied {
-            let Some(mut left) = Left::new(object, &cache) else { continue };
-            match self.objects.iter_mut().find(|known| known.id == left.id) {
+    /// Takes in objects that were looked at, or applied again, and how they were found.
+    pub fn repaired(&mut self, looked_at: Vec<(Left, &Found)>) {
+        let places = self.objects.iter().enumerate().map(|(at, known)| (known.id.clone(), at));
+        let places: HashMap<ObjectId, usize> = places.collect();
+        for (mut left, found) in looked_at {
+            match places.get(&left.id).and_then(|at| self.objects.get_mut(*at)) {
                 Some(known) => {
                     left.unready = known.unready;
-                    if object.found.is_drift() {
+                    if found.is_drift() {
                         left.expected = left.expected.repaired(&known.expected);
                     }
                     *known = left;
@@ -306,7 +303,9 @@ impl Remembered {
 }
 
 impl Left {
-    fn new(
+    /// What is remembered of an object. It costs time that grows with the object: not to be called
+    /// while the memory is locked.
+    pub fn new(
         applied: &AppliedObject,
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
     ) -> Option<Self> {

@@ -12,7 +12,7 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
 
-use super::memory::{Findings, Memory};
+use super::memory::{Findings, Left, Memory};
 use super::report::{self, Stuck};
 use super::site::Site;
 use super::takeback::TakenBack;
@@ -233,8 +233,10 @@ impl ChartController {
         applied: (&Applied, report::Deployed),
     ) {
         let cache = |gvk: &GroupVersionKind| self.cache(gvk);
+        let objects = applied.0.objects.iter();
+        let left = objects.filter_map(|object| Left::new(object, cache)).collect();
         let mut memory = self.memory();
-        memory.remember(work.key, &work.resource, drawn, applied, cache);
+        memory.remember(work.key, &work.resource, drawn, applied, left);
         if let Some(known) = memory.get_mut(work.key) {
             known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
         }

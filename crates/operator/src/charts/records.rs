@@ -3,7 +3,7 @@
 //! Metadata alone, and of the revisions that count: `owner=helm,status!=superseded`. What we have written
 //! or read ourselves is known by its resourceVersion and wakes nobody.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,10 +22,18 @@ const ANSWERS: Duration = Duration::from_millis(300);
 /// Namespace and name of a release.
 type Id = (String, String);
 
+/// Releases whose records are followed, and for whom.
+#[derive(Default)]
+struct Followed {
+    releases: HashMap<Id, Release>,
+    /// The releases of each resource: a resource that goes is not looked for in all of them.
+    by_resource: HashMap<Key, HashSet<Id>>,
+}
+
 /// Who wrote which record.
 #[derive(Clone)]
 pub(crate) struct Records {
-    releases: Arc<Mutex<HashMap<Id, Release>>>,
+    releases: Arc<Mutex<Followed>>,
     /// How many records of each release are there.
     counts: Arc<Mutex<HashMap<Id, u32>>>,
     queue: Arc<Queue>,
@@ -100,12 +108,14 @@ impl Records {
 
     /// Wakes a resource from now on when somebody else writes a record of its release.
     pub fn follow(&self, feeds: &Feeds, key: &Key, namespace: &str, name: &str) {
-        let mut releases = self.lock();
-        let release = releases.entry(self.id(namespace, name)).or_default();
+        let id = self.id(namespace, name);
+        let mut followed = self.lock();
+        let release = followed.releases.entry(id.clone()).or_default();
         if !release.keys.contains(key) {
             release.keys.push(key.clone());
         }
-        drop(releases);
+        followed.by_resource.entry(key.clone()).or_default().insert(id);
+        drop(followed);
         self.begin(feeds);
     }
 
@@ -219,11 +229,14 @@ impl Records {
 
     /// The resource is gone.
     pub fn forget(&self, key: &Key) {
-        let mut releases = self.lock();
-        releases.retain(|_, release| {
+        let mut followed = self.lock();
+        for id in followed.by_resource.remove(key).unwrap_or_default() {
+            let Some(release) = followed.releases.get_mut(&id) else { continue };
             release.keys.retain(|own| own != key);
-            !release.keys.is_empty()
-        });
+            if release.keys.is_empty() {
+                followed.releases.remove(&id);
+            }
+        }
     }
 
     fn heard(&self, key: &ObjectKey, record: &Record, gone: bool) {
@@ -268,10 +281,10 @@ impl Records {
         of: impl FnOnce(&mut Release) -> T,
     ) -> Option<T> {
         let id = self.id(namespace, name);
-        self.lock().get_mut(&id).map(of)
+        self.lock().releases.get_mut(&id).map(of)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Release>> {
+    fn lock(&self) -> MutexGuard<'_, Followed> {
         self.releases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -295,7 +308,7 @@ mod tests {
         let id = ("ns".to_owned(), "rel".to_owned());
         let object = ObjectKey { namespace: Some("ns".into()), name: "rel".into() };
         let release = Release { keys: vec![Key { kind: 0, object }], ..Release::default() };
-        records.lock().insert(id.clone(), release);
+        records.lock().releases.insert(id.clone(), release);
         (records, queue, id)
     }
 

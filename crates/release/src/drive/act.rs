@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::handover::scaled_by;
 use super::{Applied, AppliedObject, Cascade, Done, Driver, Kept, Sent, Wait, unchanged};
 use crate::Error;
 use crate::objects::{ObjectId, Owner, RawObject};
@@ -231,9 +232,10 @@ impl Driver {
         let (mut objects, mut known) = (Vec::with_capacity(plan.steps.len()), Vec::new());
         // An object that moved to another API group is still the same object, by its uid.
         let mut alive = HashSet::new();
+        let scaled = scaled_by(plan);
         for (how, object) in &plan.steps {
             if *how == How::Apply {
-                self.leave_replicas(plan, object).await?;
+                self.leave_replicas(plan, object, &scaled).await?;
             }
             match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {

@@ -1,6 +1,8 @@
 //! Replicas that a chart leaves to an autoscaler from now on.
 
-use catamaran_cluster::drift::scales;
+use std::collections::HashSet;
+
+use catamaran_cluster::drift::ScaleTarget;
 use serde_json::{Value, json};
 
 use super::Driver;
@@ -17,19 +19,20 @@ impl Driver {
     ///
     /// Somebody else, in name, applies the number as it is; it is his after ours is gone, and the
     /// autoscaler's with its first write.
+    ///
+    /// `brought` is what autoscalers of the plan refer to.
     pub(super) async fn leave_replicas(
         &self,
         plan: &Plan,
         object: &PlannedObject,
+        brought: &HashSet<ScaleTarget>,
     ) -> Result<(), Error> {
         let number = |it: &Value| it.pointer("/spec/replicas").filter(|it| it.is_number()).cloned();
         let drops = number(&object.body).is_none()
             && plan.before(&object.id).iter().any(|before| number(before).is_some());
         let Some(target) = object.target.as_ref().filter(|_| drops) else { return Ok(()) };
-        let brought = plan.steps.iter().any(|(_, other)| {
-            other.gvk.kind == "HorizontalPodAutoscaler" && scales(&other.body, target)
-        });
-        if !brought && !self.applier.has_autoscaler(target).await? {
+        let is_brought = brought.contains(&ScaleTarget::of(target));
+        if !is_brought && !self.applier.has_autoscaler(target).await? {
             return Ok(());
         }
         let live = self.applier.get(target).await?;
@@ -42,4 +45,11 @@ impl Driver {
         self.applier.called(IN_BETWEEN).apply(target, &body).await?;
         Ok(())
     }
+}
+
+/// What the autoscalers of a plan refer to.
+pub(super) fn scaled_by(plan: &Plan) -> HashSet<ScaleTarget> {
+    let autoscalers =
+        plan.steps.iter().filter(|(_, object)| object.gvk.kind == "HorizontalPodAutoscaler");
+    autoscalers.map(|(_, object)| ScaleTarget::of_autoscaler(&object.body)).collect()
 }

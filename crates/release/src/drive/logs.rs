@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_cluster::apply::{ApplyError, FailureKind};
@@ -26,6 +27,8 @@ const BY_HAND: Most = Most { lines: None, bytes: 8 * 1024 * 1024 };
 const LONGEST_LINE: usize = 1000;
 /// A shorter value of a Secret would be found everywhere.
 const SHORTEST_SECRET: usize = 4;
+/// More bytes of Secrets are not looked for: what finds them takes some 30 times their room.
+const MOST_SECRETS: usize = 256 * 1024;
 
 /// What a hook has printed.
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +74,9 @@ impl Driver {
         let printed = self.applier.printed(&hook.kind, (&namespace, &hook.name), most).await;
         match printed {
             Ok(printed) => {
-                let secrets = secrets(record);
+                let secrets = Secrets::of(record);
                 for container in &printed {
-                    let text = without(&container.text, &secrets);
+                    let text = secrets.hide(&container.text);
                     self.hand_over(record, hook, container, &text);
                 }
             }
@@ -115,8 +118,48 @@ fn namespace_of(hook: &Hook) -> Option<String> {
     (!own.is_empty()).then(|| own.to_owned())
 }
 
-/// Whatever the release's Secrets hold, line by line, the longest first.
-fn secrets(record: &Release) -> Vec<String> {
+/// Finds what the Secrets of a release hold in texts, in one pass over each.
+enum Secrets {
+    None,
+    Known(Box<AhoCorasick>),
+    /// They hold more than can be looked for.
+    TooLarge,
+}
+
+impl Secrets {
+    fn of(record: &Release) -> Self {
+        let values = secrets(record);
+        if values.is_empty() {
+            return Self::None;
+        }
+        if values.iter().map(String::len).sum::<usize>() > MOST_SECRETS {
+            return Self::TooLarge;
+        }
+        let mut builder = AhoCorasick::builder();
+        match builder.match_kind(MatchKind::LeftmostLongest).build(&values) {
+            Ok(found) => Self::Known(Box::new(found)),
+            Err(_) => Self::TooLarge,
+        }
+    }
+
+    fn hide(&self, text: &str) -> String {
+        match self {
+            Self::None => text.to_owned(),
+            Self::Known(values) => {
+                let mut shown = String::with_capacity(text.len());
+                values.replace_all_with(text, &mut shown, |_, _, shown| {
+                    shown.push_str(REDACTED);
+                    true
+                });
+                shown
+            }
+            Self::TooLarge => format!("{REDACTED}: the Secrets of the release are too large\n"),
+        }
+    }
+}
+
+/// Whatever the Secrets of a release hold, line by line.
+fn secrets(record: &Release) -> BTreeSet<String> {
     let manifests =
         std::iter::once(&record.manifest).chain(record.hooks.iter().map(|hook| &hook.manifest));
     let objects = manifests.filter_map(|text| parse_manifest(text).ok()).flatten();
@@ -134,13 +177,7 @@ fn secrets(record: &Release) -> Vec<String> {
         }
     }
     found.retain(|value| value.len() >= SHORTEST_SECRET);
-    let mut found: Vec<String> = found.into_iter().collect();
-    found.sort_by_key(|value| std::cmp::Reverse(value.len()));
     found
-}
-
-fn without(text: &str, secrets: &[String]) -> String {
-    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, REDACTED))
 }
 
 #[cfg(test)]
@@ -158,7 +195,19 @@ mod tests {
         let record = Release { manifest: secret.to_string(), ..Release::default() };
         let encoded = STANDARD.encode("third");
         let text = format!("x first-canary {encoded}\nsecond-canary third\n");
-        let told = without(&text, &secrets(&record));
+        let told = Secrets::of(&record).hide(&text);
         assert_eq!(told, format!("x {REDACTED} {REDACTED}\n{REDACTED} {REDACTED}\n"));
+    }
+
+    #[test]
+    fn output_is_hidden_when_the_releases_secrets_are_too_large_to_look_for() {
+        let lines: Vec<String> = (0..60_000).map(|line| format!("canary-{line}")).collect();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+            "stringData": {"a": lines.join("\n")},
+        });
+        let record = Release { manifest: secret.to_string(), ..Release::default() };
+        let told = Secrets::of(&record).hide("it is canary-7\n");
+        assert_eq!(told, format!("{REDACTED}: the Secrets of the release are too large\n"));
     }
 }

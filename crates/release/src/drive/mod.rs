@@ -281,6 +281,7 @@ impl Driver {
     ) -> Result<Applied, Error> {
         let mut applied = unchanged(history)?;
         let release = (history.name(), history.namespace());
+        let which: HashSet<&ObjectId> = which.iter().collect();
         for object in self.planned(release, owner, &applied.release.manifest).await? {
             if which.is_empty() || which.contains(&object.id) {
                 match self.send(How::Verify, &object, release).await? {

@@ -272,8 +272,9 @@ impl Driver {
         let kinds = resolve(&self.mapper, objects.iter().map(|raw| &raw.gvk).collect()).await?;
         let (created, deployed) = objects.split_at(created);
         let deployed = removals(history, deployed, &kinds);
+        let deployed: HashSet<&ObjectId> = deployed.iter().map(|removal| &removal.id).collect();
         let mut created = removals(history, created, &kinds);
-        created.retain(|removal| !deployed.iter().any(|kept| kept.id == removal.id));
+        created.retain(|removal| !deployed.contains(&removal.id));
         for removal in &mut created {
             removal.doubtful = true;
         }

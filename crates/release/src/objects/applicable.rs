@@ -5,6 +5,9 @@
 //! latter: a null would take replicas from an autoscaler and unset what the API server chose. So what
 //! is sent says the same in a way that apply understands.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::core::GroupVersionKind;
@@ -172,27 +175,37 @@ fn collapse_pod(pod: &mut Value, warnings: &mut Vec<String>) {
 /// for those that refer to it, unless it refers to others itself.
 fn collapse(list: Option<&mut Value>, keys: &[&str], place: &str, warnings: &mut Vec<String>) {
     let Some(items) = list.and_then(Value::as_array_mut) else { return };
-    let mut kept: Vec<Value> = Vec::with_capacity(items.len());
+    let mut kept: Vec<Option<Value>> = Vec::with_capacity(items.len());
+    let mut known: HashMap<Vec<Value>, usize> = HashMap::with_capacity(items.len());
     for item in items.drain(..) {
-        let key = key_of(&item, keys);
-        let before = kept.iter().position(|kept| key.is_some() && key_of(kept, keys) == key);
-        let Some(before) = before else {
-            kept.push(item);
+        let Some(key) = key_of(&item, keys) else {
+            kept.push(Some(item));
             continue;
         };
-        let told: Vec<String> = key.iter().flatten().map(told).collect();
-        warnings
-            .push(format!("{} is in {place} more than once: the last one counts", told.join("/")));
+        let told = |key: &[Value]| key.iter().map(told).collect::<Vec<_>>().join("/");
         let refers =
             item.get("value").and_then(Value::as_str).is_some_and(|text| text.contains("$("));
-        if refers {
-            kept.remove(before);
-            kept.push(item);
-        } else if let Some(slot) = kept.get_mut(before) {
-            *slot = item;
+        let next = kept.len();
+        match known.entry(key) {
+            Entry::Vacant(new) => {
+                new.insert(next);
+                kept.push(Some(item));
+            }
+            Entry::Occupied(mut before) => {
+                let key = told(before.key());
+                warnings.push(format!("{key} is in {place} more than once: the last one counts"));
+                let slot = kept.get_mut(*before.get());
+                if refers {
+                    slot.map(Option::take);
+                    before.insert(next);
+                    kept.push(Some(item));
+                } else if let Some(slot) = slot {
+                    *slot = Some(item);
+                }
+            }
         }
     }
-    *items = kept;
+    items.extend(kept.into_iter().flatten());
 }
 
 /// What tells an item from others, with the default that the API server would fill in.
@@ -261,6 +274,19 @@ mod tests {
             made("batch", "CronJob", job).0,
             json!({"spec": {"jobTemplate": within(&collapsed)}})
         );
+    }
+
+    /// With work that grew with the square of the list this took many minutes.
+    #[test]
+    fn a_hundred_thousand_items_of_few_keys_collapse() {
+        let item = |number: usize| json!({"name": format!("s{}", number % 50_000)});
+        let items: Vec<Value> = (0..100_000).map(item).collect();
+        let spec = json!({"containers": [{"name": "c", "env": items}], "imagePullSecrets": items});
+        let (object, told) = made("", "Pod", json!({"spec": spec}));
+        assert_eq!(told.len(), 100_000);
+        let expected: Vec<Value> = (0..50_000).map(item).collect();
+        assert_eq!(object["spec"]["imagePullSecrets"], Value::from(expected.clone()));
+        assert_eq!(object["spec"]["containers"][0]["env"], Value::from(expected));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! where the API tells its items apart by a key; other lists are one value. For custom resources Helm
 //! looks at the two manifests alone: what they have the same is left as it is.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 /// Lists whose items are told apart by a key: the field that they are in (or the list whose item that
@@ -112,41 +114,54 @@ fn items(
     keys: &[&str],
     (at, list): (&str, &str),
 ) -> Vec<Value> {
-    let find = |items: &[Value], item: &Value| -> Option<Value> {
-        items.iter().find(|it| key_of(it, keys) == key_of(item, keys)).cloned()
+    let live_by_key = by_key(live, keys);
+    let old: Vec<ByKey<'_>> = old.iter().map(|old| by_key(old, keys)).collect();
+    let merge = |item: &Value| {
+        let key = key_of(item, keys);
+        let before: Vec<&Value> = old.iter().filter_map(|old| old.get(&key).copied()).collect();
+        let Some(live) = live_by_key.get(&key) else { return item.clone() };
+        let mut merged = field(live, &before, item, ("", list));
+        if let (true, Some(fields), Some(item)) =
+            (ALTERNATIVES.contains(&(at, list)), merged.as_object_mut(), item.as_object())
+        {
+            fields.retain(|key, _| item.contains_key(key));
+        }
+        merged
     };
-    let mut all: Vec<Value> = new
-        .iter()
-        .map(|item| {
-            let before: Vec<Value> = old.iter().filter_map(|old| find(old, item)).collect();
-            let before: Vec<&Value> = before.iter().collect();
-            match find(live, item) {
-                Some(live) => {
-                    let mut merged = field(&live, &before, item, ("", list));
-                    if let (true, Some(fields), Some(item)) = (
-                        ALTERNATIVES.contains(&(at, list)),
-                        merged.as_object_mut(),
-                        item.as_object(),
-                    ) {
-                        fields.retain(|key, _| item.contains_key(key));
-                    }
-                    merged
-                }
-                None => item.clone(),
-            }
-        })
-        .collect();
+    // For each wanted item, and first for the beginning: those of others that follow it.
+    let mut others: Vec<Vec<Value>> = vec![Vec::new(); new.len() + 1];
+    let mut places: HashMap<Vec<Value>, usize> = HashMap::new();
+    for (place, item) in new.iter().enumerate() {
+        places.entry(key_of(item, keys)).or_insert(place + 1);
+    }
     let mut after = 0;
     for item in live {
-        let same = |other: &Value| key_of(other, keys) == key_of(item, keys);
-        if let Some(place) = all.iter().position(same) {
-            after = place + 1;
-        } else if !old.iter().any(|old| old.iter().any(same)) {
-            all.insert(after, item.clone());
-            after += 1;
+        let key = key_of(item, keys);
+        if let Some(place) = places.get(&key) {
+            after = *place;
+        } else if !old.iter().any(|old| old.contains_key(&key)) {
+            places.insert(key, after);
+            others.get_mut(after).into_iter().for_each(|others| others.push(item.clone()));
         }
     }
+    let mut others = others.into_iter();
+    let mut all = others.next().unwrap_or_default();
+    for (item, others) in new.iter().zip(others) {
+        all.push(merge(item));
+        all.extend(others);
+    }
     all
+}
+
+type ByKey<'a> = HashMap<Vec<Value>, &'a Value>;
+
+/// The first item of each key.
+fn by_key<'a>(items: &'a [Value], keys: &[&str]) -> ByKey<'a> {
+    let mut found = ByKey::with_capacity(items.len());
+    for item in items {
+        found.entry(key_of(item, keys)).or_insert(item);
+    }
+    found
 }
 
 fn key_of(item: &Value, keys: &[&str]) -> Vec<Value> {
@@ -159,14 +174,11 @@ fn key_of(item: &Value, keys: &[&str]) -> Vec<Value> {
 }
 
 fn set(live: &[Value], old: &[&Vec<Value>], new: &[Value]) -> Vec<Value> {
-    let is_dropped = |text: &&Value| !old.iter().any(|old| old.contains(text));
-    let mut all: Vec<Value> = live.iter().filter(is_dropped).cloned().collect();
-    for text in new {
-        if !all.contains(text) {
-            all.push(text.clone());
-        }
-    }
-    all
+    let dropped: HashSet<&Value> = old.iter().flat_map(|old| old.iter()).collect();
+    let kept: Vec<&Value> = live.iter().filter(|text| !dropped.contains(text)).collect();
+    let mut known: HashSet<&Value> = kept.iter().copied().collect();
+    let added: Vec<&Value> = new.iter().filter(|text| known.insert(text)).collect();
+    kept.into_iter().chain(added).cloned().collect()
 }
 
 /// The JSON merge patch from one object to another; an empty one if they are the same.
@@ -267,6 +279,20 @@ mod tests {
             &[json!({"name": "sidecar"}), container(&env(&["NEW", "A", "THEIRS"]))],
         );
         assert_eq!(merged(&live, &[&old], &new), expected);
+    }
+
+    /// With work that grew with the square of the list this took many minutes.
+    #[test]
+    fn a_hundred_thousand_items_are_merged() {
+        let pod = |prefixes: &[&str]| -> Value {
+            let names = (0..50_000).flat_map(|n| prefixes.iter().map(move |p| format!("{p}{n}")));
+            let items: Vec<Value> = names.map(|name| json!({ "name": name })).collect();
+            json!({"spec": {"imagePullSecrets": items}, "metadata": {"finalizers": items}})
+        };
+        let (live, old, new) = (pod(&["ours", "theirs"]), pod(&["gone"]), pod(&["ours"]));
+        assert_eq!(merged(&live, &[&old], &new)["spec"], live["spec"]);
+        let finalizers = &merged(&live, &[&new], &new)["metadata"]["finalizers"];
+        assert_eq!(finalizers.as_array().map(Vec::len), Some(100_000));
     }
 
     #[test]

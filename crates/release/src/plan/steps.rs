@@ -199,9 +199,14 @@ pub fn planned(
     kinds: &Kinds,
 ) -> Result<Vec<PlannedObject>, Error> {
     let mut objects = Vec::with_capacity(wanted.len());
+    let mut scopes = HashMap::new();
     for RawObject { gvk, object } in wanted {
         let mapping = kinds.get(gvk).and_then(Option::as_ref);
-        let by_crd = || scope_by_crd(gvk, wanted).or_else(|| scope_by_crd(gvk, definitions));
+        let by_crd = || {
+            *scopes.entry(gvk).or_insert_with(|| {
+                scope_by_crd(gvk, wanted).or_else(|| scope_by_crd(gvk, definitions))
+            })
+        };
         let Some(namespaced) = mapping.map(|m| m.namespaced).or_else(by_crd) else {
             let source =
                 MapperError::NoMatch { kind: gvk.kind.clone(), api_version: gvk.api_version() };

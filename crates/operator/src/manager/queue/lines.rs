@@ -8,6 +8,12 @@ use tokio::time::Instant;
 
 use super::{Bound, Item, Key, KindId, Stats, Urgency};
 
+/// So many reasons of one key are kept: each object of a release is one, and a release may have
+/// thousands.
+const MOST_REASONS: usize = 8;
+/// Stands for the reasons that are not kept.
+const MORE: &str = "more";
+
 #[derive(Debug)]
 pub(super) struct Lines {
     kinds: Vec<Kind>,
@@ -42,6 +48,19 @@ struct Waiting {
     since: Instant,
 }
 
+impl Waiting {
+    fn because(&mut self, reason: &str) {
+        if self.reasons.iter().any(|known| known == reason) {
+            return;
+        }
+        match self.reasons.len() {
+            0..MOST_REASONS => self.reasons.push(reason.to_owned()),
+            MOST_REASONS => self.reasons.push(MORE.to_owned()),
+            _ => {}
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Running {
     since: Instant,
@@ -66,9 +85,7 @@ impl Lines {
         let Some(kind) = self.kinds.get_mut(key.kind) else { return };
         kind.adds += 1;
         if let Some(waiting) = self.waiting.get_mut(&key) {
-            if !waiting.reasons.iter().any(|known| known == reason) {
-                waiting.reasons.push(reason.to_owned());
-            }
+            waiting.because(reason);
             if urgency == Urgency::Live && waiting.urgency == Urgency::Listed {
                 waiting.urgency = Urgency::Live;
                 // The old place is left and skipped later.

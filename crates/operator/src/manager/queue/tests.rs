@@ -208,3 +208,14 @@ async fn work_that_nobody_takes_is_noticed_and_work_that_has_no_room_is_not() {
     assert_eq!(queue.untaken(), Duration::ZERO);
     assert_eq!(queue.stats()[0].working, [Duration::from_secs(40)]);
 }
+
+#[tokio::test]
+async fn a_key_keeps_a_few_of_thousands_of_reasons() {
+    let queue = queue(&[1]);
+    for number in 0..10_000 {
+        queue.add(key(0, "a"), Urgency::Live, &format!("ConfigMap/{number} changed"));
+    }
+    let item = queue.next().await.expect("an item");
+    assert_eq!(item.reasons.split(", ").count(), 9);
+    assert!(item.reasons.ends_with("ConfigMap/7 changed, more"), "{}", item.reasons);
+}
