@@ -21,7 +21,7 @@ const ACCOUNT: &str = "memcached-operator-controller-manager";
 
 /// Every verb of the role, as (group, resource, verb), with subresources as `resource/sub`.
 fn granted() -> BTreeSet<(String, String, String)> {
-    let roles = ["role", "leader_election_role", "metrics_auth_role"]
+    let roles = ["role", "leader_election_role", "record_key_role", "metrics_auth_role"]
         .map(|role| format!("config/rbac/{role}.yaml"));
     roles.iter().flat_map(|role| granted_by(role)).collect()
 }

@@ -30,6 +30,10 @@ impl Access<'_> {
     /// As a kubeconfig. All certificates are inside, so the file may be copied elsewhere.
     pub(crate) fn kubeconfig(&self) -> String {
         let user = serde_json::Value::from(self.user);
+        // A service account is at home in its namespace, as in a pod.
+        let account = self.user.strip_prefix("system:serviceaccount:");
+        let home = account.and_then(|account| account.split_once(':'));
+        let namespace = home.map(|(home, _)| format!(", namespace: {home}")).unwrap_or_default();
         let credential = match &self.credential {
             Credential::Certificate(identity) => format!(
                 "client-certificate-data: {}\n    client-key-data: {}",
@@ -49,7 +53,7 @@ impl Access<'_> {
              \x20   certificate-authority-data: {authority}\n\
              contexts:\n\
              - name: localcluster\n\
-             \x20 context: {{cluster: localcluster, user: {user}}}\n\
+             \x20 context: {{cluster: localcluster, user: {user}{namespace}}}\n\
              users:\n\
              - name: {user}\n\
              \x20 user:\n\

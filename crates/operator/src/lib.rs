@@ -22,6 +22,7 @@ mod metrics;
 mod names;
 pub mod native;
 mod options;
+mod record_key;
 mod serve;
 pub mod watches;
 

@@ -180,13 +180,36 @@ pub enum Error {
     #[error("{0}")]
     Request(#[from] ApplyError),
     /// The newest record cannot be read, so nobody knows what is installed.
-    #[error("record {secret} cannot be read: {source}")]
+    #[error("record {secret} cannot be read: {source}; restore the Secret or delete it to go on")]
     Record {
         /// The name of its Secret.
         secret: String,
         /// Why.
         #[source]
         source: CodecError,
+    },
+    /// There are more records of a release than are read. Nothing was written.
+    #[error(
+        "release {name:?} has more records than can be read: delete the Secrets of its name that are none \
+         of its last revisions"
+    )]
+    TooManyRecords {
+        /// The release's name.
+        name: String,
+    },
+    /// Only a record that this operator did not write says what would have to be done. Nothing was
+    /// written.
+    #[error(
+        "the record of revision {revision} of release {name:?} is not authenticated: it was not written \
+         by this operator, or was changed; {refused}"
+    )]
+    Unauthenticated {
+        /// The release's name.
+        name: String,
+        /// The revision.
+        revision: u32,
+        /// What is not done for that.
+        refused: &'static str,
     },
     /// The record cannot be written.
     #[error("the release's record cannot be written: {0}")]

@@ -40,10 +40,12 @@ pub mod record;
 pub use clock::Clock;
 pub use drive::{
     Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Glimpse, Kept,
-    Knowledge, Method, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
+    Knowledge, Method, NamedOwner, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
 };
 pub use error::{Error, Waiting};
 pub use objects::{CHART_LABEL, ObjectId, Owner, PlannedObject, chart_label};
 pub use plan::hooks::{Event, Why};
 pub use plan::{Action, Desired, History};
-pub use record::{Info, Packed, Release, Status};
+pub use record::{
+    Authenticity, Info, Packed, RecordKeys, RecordOwner, RecordPolicy, Release, Status,
+};

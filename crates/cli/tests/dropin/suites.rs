@@ -230,7 +230,9 @@ async fn a_release_that_helm_left_failed_or_superseded_is_brought_on() {
         .unwrap();
     assert!(!failed.status.success());
     let _operator = stage.operator();
-    stage.apply(&stage.shop("web", &web("3")));
+    let mut shop = stage.shop("web", &web("3"));
+    shop["metadata"]["annotations"] = json!({ "catamaran.dev/adopt-release": "web" });
+    stage.apply(&shop);
     let shop = stage.shop_becomes("web", "ready", |shop| is(shop, "Ready", "True"));
     assert_eq!(field(&shop, "Deployed", "reason"), "UpgradeSuccessful");
     assert_eq!(shop["status"]["deployedRelease"]["version"], 3);

@@ -236,6 +236,9 @@ async fn from_the_helm_cli() {
     let stage = Stage::of("from-helm", CHART).await;
     stage.write("helm-charts/demo/values.yaml", "replicas: 1\ntag: '1'\n");
     stage.helm3(&["install", "web", "helm-charts/demo", "--set", "replicas=2"]);
-    stage.apply(&stage.shop("web", &json!({ "replicas": 2 })));
+    // A person's release does not become a resource's by its name alone.
+    let mut shop = stage.shop("web", &json!({ "replicas": 2 }));
+    shop["metadata"]["annotations"] = json!({ "catamaran.dev/adopt-release": "web" });
+    stage.apply(&shop);
     take_over(&stage, &|shop| assert!(is(shop, "Deployed", "True")));
 }

@@ -10,7 +10,7 @@ use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
     Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
-    PlannedObject, Status, Ways,
+    PlannedObject, Release, Status, Ways,
 };
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -21,8 +21,8 @@ use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
 use super::seeds::{self, DRAWN};
+use super::site::Found;
 use super::{Action as Doing, ChartController, Planned};
-use crate::manager::queue::Key;
 
 /// How long the first list of a kind may take before its objects are read one by one.
 pub(super) const FIRST_LIST: Duration = Duration::from_secs(5);
@@ -145,7 +145,7 @@ impl ChartController {
             release: history.name(),
             values: &work.config,
             manifest: &manifest,
-            deployed: history.deployed().map(|release| &**release),
+            deployed: known(history),
         };
         self.before(work.cx, planned).await?;
         self.tell.overrides(&work.resource, self.overrides.told());
@@ -183,7 +183,14 @@ impl ChartController {
 
     pub(super) async fn history(&self, work: &Work<'_>) -> Result<History, Stop> {
         let _plan = self.tell.phase("plan");
-        let history = match self.find(&self.driver, work.key, &work.site).await {
+        let found = self.find(&work.driver, work.key, &work.site, &work.owner).await;
+        let history = match found {
+            Ok(Found { history, is_own: false }) => {
+                return Err(super::site::foreign(&history));
+            }
+            found => found.map(|found| found.history),
+        };
+        let history = match history {
             // What Helm operators wrote must not be collected before the release is uninstalled.
             Ok(history) if !history.owners().is_empty() => self.disown(history).await,
             history => history,
@@ -203,17 +210,24 @@ impl ChartController {
         desired: &Desired<'_>,
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
+        let is_trusted = history.deployed().is_some_and(|it| history.is_trusted(it.version));
         if let Some(deployed) = history.deployed() {
+            let shown = if is_trusted { None } else { Some(desired.shown_by(deployed)) };
+            let deployed = shown.as_ref().unwrap_or(deployed);
             self.before_known(work.cx, Doing::Repair, history, deployed).await?;
         }
         let _apply = self.tell.phase("apply");
-        let mut driver = self.knowing(work.key);
+        let mut driver = self.knowing(work);
         if self.dependents.is_some()
             && let Ok(objects) = driver.objects(desired).await
         {
             driver = driver.glimpsing(self.listed(&objects).await);
         }
-        let applied = driver.repair(history, Some(&work.owner), &[]).await;
+        let applied = if is_trusted {
+            driver.repair(history, Some(&work.owner), &[]).await
+        } else {
+            driver.confirm(history, desired).await
+        };
         let applied = applied.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
         Ok(applied)
@@ -248,7 +262,7 @@ impl ChartController {
             return self.reapply(history, desired, work).await;
         }
         self.begin(history, desired, work).await?;
-        let driver = self.knowing(work.key).ways(self.ways(history, work, desired));
+        let driver = self.knowing(work).ways(self.ways(history, work, desired));
         let _apply = self.tell.phase("apply");
         match driver.resume(history, desired).await {
             Ok(applied) => Ok(applied),
@@ -286,7 +300,7 @@ impl ChartController {
         work: &Work<'_>,
     ) -> Result<Applied, Stop> {
         self.begin(history, desired, work).await?;
-        let driver = self.knowing(work.key).ways(self.ways(history, work, desired));
+        let driver = self.knowing(work).ways(self.ways(history, work, desired));
         let _apply = self.tell.phase("apply");
         match driver.apply(history, desired).await {
             Ok(applied) => Ok(applied),
@@ -317,32 +331,32 @@ impl ChartController {
     }
 
     /// A driver that leaves out what the watches show to be as it was left.
-    fn knowing(&self, key: &Key) -> Driver {
-        let untouched = self.memory().get_mut(key).map(|known| known.untouched(Instant::now()));
-        let Some(untouched) = untouched else { return self.driver.clone() };
-        self.driver.clone().knowing(Arc::new(move |id, hash| {
+    fn knowing(&self, work: &Work<'_>) -> Driver {
+        let untouched = self.memory().get_mut(work.key).map(|it| it.untouched(Instant::now()));
+        let Some(untouched) = untouched else { return work.driver.clone() };
+        work.driver.clone().knowing(Arc::new(move |id, hash| {
             let (_, uid) = untouched.get(id).filter(|(wanted, _)| *wanted == hash)?;
             Some(uid.clone())
         }))
     }
 
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
-    /// revision meanwhile: then what they should be has to be found out anew.
+    /// revision meanwhile, or the record: then what they should be has to be found out anew.
     pub(super) async fn repair(&self, work: &Work<'_>, found: &Findings) -> Result<bool, Stop> {
-        let history = match self.newest_deployed(work.key).await {
+        let history = match self.newest_deployed(work).await {
             Some(history) => history,
             None => self.history(work).await?,
         };
         let newest = history.newest().map(|newest| newest.version);
         let known = self.memory().get_mut(work.key).map(|known| known.told.version);
-        if newest != known {
+        if newest != known || !history.is_newest_trusted() {
             return Ok(false);
         }
         if let Some(deployed) = history.deployed() {
             self.before_known(work.cx, Doing::Repair, &history, deployed).await?;
         }
         let apply = self.tell.phase("apply");
-        let driver = self.driver.clone().lacking(found.gone.iter().cloned());
+        let driver = work.driver.clone().lacking(found.gone.iter().cloned());
         let repaired = driver.repair(&history, Some(&work.owner), &found.drifted).await;
         let applied = repaired.map_err(|error| irreconcilable(reasons::RECONCILE_ERROR, &error))?;
         tell_drift(&applied);
@@ -362,14 +376,14 @@ impl ChartController {
 
     /// The remembered revision's record, if nobody has written another since: cheaper than a LIST, for
     /// which the API server may wait until it is sure of what it has.
-    async fn newest_deployed(&self, key: &Key) -> Option<History> {
+    async fn newest_deployed(&self, work: &Work<'_>) -> Option<History> {
         if self.rights.has(READ) {
             return None;
         }
-        let known = self.memory().get_mut(key).map(|it| (it.release.clone(), it.told.version));
+        let known = self.memory().get_mut(work.key).map(|it| (it.release.clone(), it.told.version));
         let ((namespace, name), revision) = known?;
         let _plan = self.tell.phase("plan");
-        match self.driver.newest_deployed(&namespace, &name, revision).await {
+        match work.driver.newest_deployed(&namespace, &name, revision).await {
             Ok(history) => history.inspect(|history| self.records.read(history)),
             Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
                 self.rights.tell(READ, "a repair lists all records of its release");
@@ -407,6 +421,12 @@ impl ChartController {
         let desired = Desired::new(self.chart.chart(), &work.config, rendered, facts);
         desired.owned_by(&work.owner).labelled(&work.labels)
     }
+}
+
+/// The deployed revision, if its record is to be acted on.
+pub(super) fn known(history: &History) -> Option<&Release> {
+    let deployed = history.deployed().filter(|it| history.is_trusted(it.version));
+    deployed.map(|release| &**release)
 }
 
 /// Says which fields were put back.

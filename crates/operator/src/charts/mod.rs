@@ -31,8 +31,8 @@ use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::rights::Lacking;
-use catamaran_release::Driver;
 use catamaran_release::plan::hooks::HOOK_TIMEOUT;
+use catamaran_release::{Driver, Owner, RecordKeys, RecordOwner, RecordPolicy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -66,7 +66,9 @@ use vigil::Vigils;
 pub(crate) struct ChartController {
     gvk: GroupVersionKind,
     chart: Arc<CompiledChart>,
+    /// For requests that no record decides about; see [`ChartController::driver_for`].
     driver: Driver,
+    record_keys: RecordKeys,
     mapper: Mapper,
     /// Reads what charts look up.
     reader: Applier,
@@ -123,6 +125,10 @@ impl ChartController {
         let kind = kinds.id(&watch.gvk).unwrap_or_default();
         setup.wakes.iter().for_each(|wake| wake.connect(queue, kind));
         let driver = Driver::new(hub.client.clone(), hub.mapper.clone())
+            .record_policy(RecordPolicy::Authenticate {
+                keys: hub.record_keys.clone(),
+                owner: RecordOwner::default(),
+            })
             .ignoring(watch.ignored.clone())
             .history_max(setup.history)
             .hook_timeout(setup.timeout.unwrap_or(HOOK_TIMEOUT))
@@ -156,6 +162,7 @@ impl ChartController {
             mapper: hub.mapper.clone(),
             reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
+            record_keys: hub.record_keys.clone(),
             labelled: hub.labelled.clone(),
             overrides: watch.overrides.clone(),
             render_limits: hub.render_limits,
@@ -170,6 +177,15 @@ impl ChartController {
             epochs: AtomicU64::new(1),
             client: hub.client.clone(),
         }
+    }
+}
+
+impl ChartController {
+    /// A driver for the release of a resource: it acts only on records that this operator has written for
+    /// it.
+    fn driver_for(&self, owner: &Owner) -> Driver {
+        let (keys, owner) = (self.record_keys.clone(), RecordOwner::new(owner));
+        self.driver.clone().record_policy(RecordPolicy::Authenticate { keys, owner })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Applied, Error as ReleaseError, History, Owner, chart_label};
+use catamaran_release::{Applied, Driver, Error as ReleaseError, History, Owner, chart_label};
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
@@ -40,6 +40,8 @@ pub(super) struct Work<'a> {
     pub key: &'a Key,
     pub resource: DynamicObject,
     pub owner: Owner,
+    /// What acts on the release.
+    pub driver: Driver,
     pub site: Site,
     /// What the release's records carry besides Helm's own labels.
     pub labels: BTreeMap<String, Option<String>>,
@@ -102,6 +104,7 @@ impl ChartController {
             return self.uninstall(&own, cx, &wishes).await;
         }
         let (owner, site) = (self.owner(&resource), self.site(&resource));
+        let driver = self.driver_for(&owner);
         let labels = site.labels();
         let period = match wishes.period.clone().transpose() {
             Ok(period) => period,
@@ -114,7 +117,7 @@ impl ChartController {
             Ok(values) => {
                 let (resource, config, key) = (resource.clone(), Arc::new(values), &key);
                 let mut work =
-                    Work { key, resource, owner, site, labels, wishes, config, draft, cx };
+                    Work { key, resource, owner, driver, site, labels, wishes, config, draft, cx };
                 let outcome = self.converge(&mut work).await;
                 let outcome = self.take_in(&mut work, outcome).await;
                 let outcome = self.attend(&work, outcome).await;

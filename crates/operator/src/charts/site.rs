@@ -6,19 +6,24 @@
 
 use std::collections::BTreeMap;
 
+use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
-use catamaran_release::{Driver, Error as ReleaseError, History, Status};
+use catamaran_release::{Driver, Error as ReleaseError, History, NamedOwner, Owner, Status};
 use kube::ResourceExt;
 use kube::core::{DynamicObject, GroupVersionKind};
 use sha2::{Digest, Sha256};
 
 use super::ChartController;
+use super::reconcile::Stop;
+use super::report::Stuck;
 use crate::manager::queue::Key;
 
 /// The longest name of a release.
 const LONGEST: usize = 53;
 /// On records: whose they are, as two kinds may have resources of one name.
 const OWNER: &str = "catamaran.dev/owner";
+/// On a resource: the release of this name becomes the resource's, whoever made it.
+const ADOPT: &str = "catamaran.dev/adopt-release";
 
 /// Where a resource's release is.
 #[derive(Clone, Debug)]
@@ -29,11 +34,29 @@ pub(super) struct Site {
     names: Vec<String>,
     /// The name that the status tells.
     told: Option<String>,
+    /// The name that [`ADOPT`] tells.
+    adopts: Option<String>,
     /// The value of [`OWNER`].
     owner: String,
-    group: String,
-    kind: String,
     name: String,
+}
+
+/// The release under a name.
+pub(super) struct Found {
+    pub history: History,
+    /// Whether it is the resource's.
+    pub is_own: bool,
+}
+
+/// Whose a release is, as far as its records tell.
+#[derive(Debug, PartialEq, Eq)]
+enum Belongs {
+    /// The resource's.
+    Own,
+    /// Somebody else's.
+    Foreign,
+    /// The release's objects have to be asked.
+    Unknown,
 }
 
 impl Site {
@@ -42,7 +65,9 @@ impl Site {
     pub fn of(gvk: &GroupVersionKind, resource: &DynamicObject, home: &str, shared: bool) -> Self {
         let key = ObjectKey { namespace: resource.namespace(), name: resource.name_any() };
         let told = resource.data.pointer("/status/deployedRelease/name");
-        Self::told(gvk, &key, told.and_then(|name| name.as_str()), home, shared)
+        let adopts = resource.annotations().get(ADOPT).cloned();
+        let told = told.and_then(|name| name.as_str());
+        Self { adopts, ..Self::told(gvk, &key, told, home, shared) }
     }
 
     /// The same by what the status tells, if it tells anything.
@@ -62,8 +87,7 @@ impl Site {
         let names: Vec<String> = plain.then(|| name.clone()).into_iter().chain([derived]).collect();
         let told = told.map(str::to_owned).filter(|told| names.contains(told));
         let namespace = own.unwrap_or_else(|| home.to_owned());
-        let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
-        Self { namespace, names, told, owner, group, kind, name }
+        Self { namespace, names, told, adopts: None, owner, name }
     }
 
     /// What tells the resource from all others.
@@ -88,22 +112,46 @@ impl Site {
         self.candidates().next().unwrap_or(&self.name)
     }
 
-    /// Whether a release is this resource's: by its record's label; or by its record's owner, where a
-    /// Helm operator wrote it; or by what the status tells; or, where all of that is silent, by its chart.
-    pub fn owns(&self, history: &History, chart: &str) -> bool {
-        let Some(newest) = history.newest() else { return true };
-        if let Some(owner) = newest.labels.get(OWNER) {
-            return *owner == self.owner;
+    /// Whose a release is. It is the resource's if this operator has written one of its records for it, if
+    /// the status or the annotation [`ADOPT`] tells it, or if a Helm operator has put the resource's uid on
+    /// the record.
+    ///
+    /// A release without objects, uninstalled with its history kept, is anybody's.
+    fn belongs(&self, history: &History, owner: &Owner) -> Belongs {
+        let Some(newest) = history.newest() else { return Belongs::Own };
+        if history.has_authenticated() || self.adopts.as_deref() == Some(history.name()) {
+            return Belongs::Own;
         }
-        if !history.owners().is_empty() {
-            return history.owners().iter().any(|owner| {
-                let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-                (group, &owner.kind, &owner.name) == (self.group.as_str(), &self.kind, &self.name)
-            });
+        if newest.labels.get(OWNER).is_some_and(|owner| *owner != self.owner) {
+            return Belongs::Foreign;
         }
-        self.told.as_deref() == Some(history.name())
+        if self.told.as_deref() == Some(history.name())
             || newest.info.status == Status::Uninstalled
-            || newest.chart_name() == chart
+            || history.owners().iter().any(|other| other.uid == owner.reference.uid)
+        {
+            return Belongs::Own;
+        }
+        Belongs::Unknown
+    }
+
+    /// Whether the record says that the release is the resource's. Anybody can write that: it counts only
+    /// where the release has no objects.
+    fn is_labelled(&self, history: &History) -> bool {
+        let label = history.newest().and_then(|newest| newest.labels.get(OWNER));
+        label.is_some_and(|owner| *owner == self.owner)
+    }
+}
+
+/// Under all names that a resource's release may have there are releases of others.
+pub(super) fn foreign(history: &History) -> Stop {
+    let name = history.name();
+    Stop::Stuck {
+        stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_RELEASE_STATE),
+        message: format!(
+            "the release {name:?} belongs to somebody else: its objects do not name this resource as \
+             their owner; to make it this resource's, annotate the resource with {ADOPT}={name}"
+        ),
+        transient: true,
     }
 }
 
@@ -127,44 +175,62 @@ impl ChartController {
 
     /// The release of a resource: one LIST, or a part of one, and a second one where the first shows somebody
     /// else's; none where the watch shows that there is no record yet.
+    ///
+    /// If there is none that is the resource's, the last one that was looked at.
     pub(super) async fn find(
         &self,
         driver: &Driver,
         key: &Key,
         site: &Site,
-    ) -> Result<History, ReleaseError> {
-        let chart = &self.chart.metadata().name;
+        owner: &Owner,
+    ) -> Result<Found, ReleaseError> {
         let mut found = None;
         for name in site.candidates() {
-            self.records.follow(&self.feeds, key, &site.namespace, name);
-            if name == site.likeliest()
-                && let Some(history) = self.ahead(driver, key, site, name).await
-            {
-                if site.owns(&history, chart) {
-                    return Ok(history);
-                }
-                found = Some(history);
-                continue;
-            }
-            self.records.reading(&site.namespace, name);
-            // Records that lie elsewhere are not under the release's namespace.
-            let none = self.storage.is_none() && self.records.shows_none(&site.namespace, name);
-            let history = if none {
-                History::empty(&site.namespace, name, jiff::Timestamp::now())
-            } else {
-                driver.history(&site.namespace, name).await?
+            let history = self.history_of(driver, key, site, name).await?;
+            let is_own = match site.belongs(&history, owner) {
+                Belongs::Own => true,
+                Belongs::Foreign => false,
+                Belongs::Unknown => match driver.named_owner(&history, owner).await? {
+                    NamedOwner::This => true,
+                    NamedOwner::Other => false,
+                    NamedOwner::NoObjects => site.is_labelled(&history),
+                },
             };
-            self.records.read(&history);
-            if site.owns(&history, chart) {
-                return Ok(history);
+            if is_own {
+                return Ok(Found { history, is_own });
             }
+            tracing::info!(release = name, "the release of this name is somebody else's");
             found = Some(history);
         }
-        // There is always a last one, and to change it is refused if it is another chart's.
         match found {
-            Some(history) => Ok(history),
+            Some(history) => Ok(Found { history, is_own: false }),
             None => Err(ReleaseError::InvalidName { name: site.name.clone() }),
         }
+    }
+
+    async fn history_of(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        site: &Site,
+        name: &str,
+    ) -> Result<History, ReleaseError> {
+        self.records.follow(&self.feeds, key, &site.namespace, name);
+        if name == site.likeliest()
+            && let Some(history) = self.ahead(driver, key, site, name).await
+        {
+            return Ok(history);
+        }
+        self.records.reading(&site.namespace, name);
+        // Records that lie elsewhere are not under the release's namespace.
+        let none = self.storage.is_none() && self.records.shows_none(&site.namespace, name);
+        let history = if none {
+            History::empty(&site.namespace, name, jiff::Timestamp::now())
+        } else {
+            driver.history(&site.namespace, name).await?
+        };
+        self.records.read(&history);
+        Ok(history)
     }
 }
 

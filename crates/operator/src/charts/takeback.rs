@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, Status};
+use catamaran_release::{Applied, Done, Error as ReleaseError, Event, History, Release, Status};
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -107,7 +107,10 @@ impl ChartController {
         }
         if self.memory().refused(work.key).is_none() {
             // By another process. Why it failed stands in the record before.
-            let failed = history.releases().rev().find(|old| old.info.status == Status::Failed);
+            let is_failed = |old: &&Arc<Release>| {
+                old.info.status == Status::Failed && history.is_trusted(old.version)
+            };
+            let failed = history.releases().rev().find(is_failed);
             let message = failed.map_or("it was being taken back", |old| &old.info.description);
             let (stuck, message) = (stuck(history), message.to_owned());
             self.note(work, Failure { stuck, message, is_bare: false, is_transient: true });
@@ -163,14 +166,15 @@ impl ChartController {
         let begun = history.is_rolling_back();
         if begun {
             work.cx.begin(Action::Rollback);
-        } else {
+        } else if history.is_trusted(good.version) {
+            // Otherwise it is refused below.
             self.before_known(work.cx, Action::Rollback, history, good).await?;
         }
         let _apply = self.tell.phase("apply");
         let revision = history.newest().map_or(0, |newest| newest.version);
-        let until = self.until(history, revision + u32::from(!begun));
+        let until = self.until(history, revision.saturating_add(u32::from(!begun)));
         let ways = catamaran_release::Ways { until, ..work.wishes.rollback() };
-        let driver = self.driver.clone().ways(ways);
+        let driver = work.driver.clone().ways(ways);
         let to = (!begun).then_some(good.version);
         match driver.rollback(history, to, Some(&work.owner)).await {
             Ok(applied) => Ok(applied),
@@ -179,16 +183,16 @@ impl ChartController {
     }
 
     async fn take_away(&self, work: &Work<'_>, history: &History) -> Result<(), Stop> {
-        if history.is_leaving() {
-            work.cx.begin(Action::Uninstall);
-        } else if let Some(newest) = history.newest() {
-            self.before_known(work.cx, Action::Uninstall, history, newest).await?;
-        }
         let _apply = self.tell.phase("apply");
         let mut ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
         ways.no_hooks |= self.memory().refused(work.key).is_some_and(|refused| refused.is_bare);
-        let driver = self.driver.clone().ways(ways);
-        let gone = driver.uninstall_from(history.clone(), Some(&work.owner)).await;
+        let driver = work.driver.clone().ways(ways);
+        let begun = self.uninstalled_by(&driver, work.key, work.cx, history.clone()).await;
+        let gone = match begun {
+            Ok(Ok(history)) => driver.uninstall_from(history, Some(&work.owner)).await,
+            Ok(Err(stop)) => return Err(stop),
+            Err(error) => Err(error),
+        };
         match gone {
             Ok(_) => Ok(()),
             Err(error) => Err(self.not_undone(work, history, error, "uninstalled").await),

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Wait};
+use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Release, Wait};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
+use serde_json::{Map, Value};
 
 use super::reconcile::{Own, Stop, conclude};
+use super::render::Trouble;
 use super::report::{self, Stuck};
 use super::site::Site;
 use super::wait::Until;
@@ -28,6 +31,19 @@ enum Found {
     Refused(Stop),
 }
 
+/// A release that is about to end, as it is rendered now.
+struct Farewell {
+    config: Arc<Map<String, Value>>,
+    facts: ReleaseFacts,
+    rendered: Rendered,
+}
+
+impl Farewell {
+    fn desired<'a>(&'a self, of: &'a ChartController) -> Desired<'a> {
+        Desired::new(of.chart.chart(), &self.config, &self.rendered, &self.facts)
+    }
+}
+
 impl ChartController {
     /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
     pub(super) async fn uninstall(
@@ -41,7 +57,7 @@ impl ChartController {
         let mut draft = Draft::of(resource);
         let ways = self.setup.ways(Action::Uninstall, resource, wishes.uninstall());
         let waits_for_end = ways.wait != Wait::No;
-        let driver = self.driver.clone().ways(ways);
+        let driver = self.driver_for(&self.owner(resource)).ways(ways);
         match self.remove_release(&driver, own.key, cx, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
                 if waits_for_end {
@@ -128,19 +144,11 @@ impl ChartController {
         cx: &Cx<'_>,
         history: &History,
     ) -> Result<(), ReleaseError> {
-        let Ok(values) = self.values(cx).await else { return Ok(()) };
-        let (config, facts) = (Arc::new(values), history.current_facts());
-        let rotation = Wishes::of(cx).rotation;
-        let rendered = match self.render(&config, &facts, self.draw(key, &rotation)).await {
-            Ok(rendered) => rendered,
-            Err(error) => {
-                tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
-                return Ok(());
-            }
+        let Some(farewell) = self.farewell(key, cx, history.current_facts()).await? else {
+            return Ok(());
         };
         let owner = self.owner(cx);
-        let desired = Desired::new(self.chart.chart(), &config, &rendered, &facts);
-        let swept = match driver.sweep(&desired.owned_by(&owner), &owner).await {
+        let swept = match driver.sweep(&farewell.desired(self).owned_by(&owner), &owner).await {
             // Nothing of such a manifest was ever sent.
             Err(error @ (ReleaseError::Manifest(_) | ReleaseError::Object { .. })) => {
                 tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
@@ -154,6 +162,67 @@ impl ChartController {
         Ok(())
     }
 
+    /// The history by which a release is uninstalled, once the kind's logic lets it go.
+    ///
+    /// If the newest record is not to be acted on, or cannot be read, the hooks are those of the chart as it
+    /// is rendered now: a record of their own says so. If it cannot be rendered, no hook is run.
+    pub(super) async fn uninstalled_by(
+        &self,
+        driver: &Driver,
+        key: &Key,
+        cx: &Cx<'_>,
+        history: History,
+    ) -> Result<Result<History, Stop>, ReleaseError> {
+        if history.is_empty() {
+            return Ok(Ok(history));
+        }
+        if history.is_leaving() {
+            cx.begin(Action::Uninstall);
+            return Ok(Ok(history));
+        }
+        if history.is_newest_trusted() {
+            let allowed = match history.newest() {
+                Some(newest) => self.before_known(cx, Action::Uninstall, &history, newest).await,
+                None => Ok(()),
+            };
+            return Ok(allowed.map(|()| history));
+        }
+        tracing::warn!(
+            release = history.name(),
+            "the newest record is not authenticated: hooks are those of the chart as it is rendered now"
+        );
+        let farewell = self.farewell(key, cx, history.next_facts()).await?;
+        let desired = farewell.as_ref().map(|farewell| farewell.desired(self));
+        let shown = desired.as_ref().map(|desired| desired.shown_by(&Release::default()));
+        let shown = shown.unwrap_or_default();
+        if let Err(stop) = self.before_known(cx, Action::Uninstall, &history, &shown).await {
+            return Ok(Err(stop));
+        }
+        driver.begin_uninstall(history, desired.as_ref()).await.map(Ok)
+    }
+
+    /// What the release would be now; `None` if that cannot be rendered.
+    async fn farewell(
+        &self,
+        key: &Key,
+        cx: &Cx<'_>,
+        facts: ReleaseFacts,
+    ) -> Result<Option<Farewell>, ReleaseError> {
+        let Ok(values) = self.values(cx).await else { return Ok(None) };
+        let (config, rotation) = (Arc::new(values), Wishes::of(cx).rotation);
+        match self.render(&config, &facts, self.draw(key, &rotation)).await {
+            Ok(rendered) => Ok(Some(Farewell { config, facts, rendered })),
+            Err(Trouble::Discovery(source)) => {
+                let object = self.gvk.kind.clone();
+                Err(ReleaseError::Mapping { object, source })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot render what the release would be: going on without");
+                Ok(None)
+            }
+        }
+    }
+
     /// Uninstalls the release if it is the resource's and nobody asked for its objects to stay; one that merely has the name of
     /// this resource is not ours to remove.
     async fn remove_release(
@@ -164,24 +233,23 @@ impl ChartController {
         site: &Site,
     ) -> Result<Found, ReleaseError> {
         let resource: &DynamicObject = cx;
-        let history = self.find(driver, key, site).await?;
-        if !site.owns(&history, &self.chart.metadata().name) {
+        let owner = self.owner(resource);
+        let found = self.find(driver, key, site, &owner).await?;
+        if !found.is_own {
             return Ok(Found::Nothing);
         }
+        let history = found.history;
         let name = history.name().to_owned();
-        let owner = self.owner(resource);
         if finalizer::orphans(resource) || driver.is_orphaned(&history, &owner).await? {
             return Ok(Found::Orphaned);
         }
-        if history.newest().is_none() {
+        if history.is_empty() {
             self.sweep(driver, key, cx, &history).await?;
-        } else if history.is_leaving() {
-            cx.begin(Action::Uninstall);
-        } else if let Some(newest) = history.newest()
-            && let Err(stop) = self.before_known(cx, Action::Uninstall, &history, newest).await
-        {
-            return Ok(Found::Refused(stop));
         }
+        let history = match self.uninstalled_by(driver, key, cx, history).await? {
+            Ok(history) => history,
+            Err(stop) => return Ok(Found::Refused(stop)),
+        };
         let gone = driver.uninstall_from(history, Some(&owner)).await?;
         for error in &gone.failed_hooks {
             tracing::error!(release = name, error, "Uninstalled although a hook failed");

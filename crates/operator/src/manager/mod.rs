@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use catamaran_chart::{Budget, PostRender};
 use catamaran_cluster::mapper::Mapper;
+use catamaran_release::RecordKeys;
 use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,7 @@ use crate::lead::{Fence, Seat};
 use crate::metrics::{KindMetrics, Metrics};
 use crate::native::{Clock, NativeController, Reconciler, gvk};
 use crate::options::Options;
+use crate::record_key::KeySecret;
 use crate::serve;
 use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
 use controller::Controller;
@@ -79,6 +81,8 @@ pub(crate) struct Hub {
     pub labelled: Arc<str>,
     /// Watches that last while a chart kind waits.
     pub vigils: Vigils,
+    /// What records of releases are signed with.
+    pub record_keys: RecordKeys,
     /// How much a rendering may use.
     pub render_limits: Budget,
     /// Where events are handed in.
@@ -225,7 +229,8 @@ impl Manager {
         let scrapes = serve::Scrapes::open(options, &connections.plain, &metrics);
         let scrapes = scrapes.await.map_err(ManagerError::Flag)?;
         let seat = self.seat(&connections.plain)?;
-        let running = Running::start(self, watches, &connections, fence, metrics);
+        let key_secret = self.key_secret(&connections)?;
+        let running = Running::start(self, watches, &connections, fence, metrics, key_secret);
         let serving = CancellationToken::new();
         if let Some(listener) = probes {
             let probes = serve::Probes { healthy: running.health(), ready: running.readiness() };
@@ -237,6 +242,17 @@ impl Manager {
         let ended = running.lead(&connections, seat, &mut signals).await;
         serving.cancel();
         ended
+    }
+
+    /// The Secret of the keys of records: beside the lease, where a flag says where that is; else in the
+    /// operator's own namespace, which outside of a cluster is that of the kubeconfig.
+    fn key_secret(&self, connections: &client::Connections) -> Result<KeySecret, ManagerError> {
+        let client = connections.work.clone();
+        let namespace = match &self.options.leader_election_namespace {
+            Some(namespace) => namespace.clone(),
+            None => client.default_namespace().to_owned(),
+        };
+        KeySecret::new(client, &self.operator, &namespace).map_err(ManagerError::Client)
     }
 
     /// The lease to be held, if leaders are to be elected.

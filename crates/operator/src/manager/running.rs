@@ -27,6 +27,7 @@ use crate::client::Connections;
 use crate::lead::{Fence, Leadership, Seat};
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::record_key::KeySecret;
 use crate::watches::{Hull, Watch, describe};
 
 /// How long work in hand may take to end after SIGTERM. Less than the 10 s that operator-sdk scaffolds
@@ -56,6 +57,8 @@ pub(super) struct Running {
     metrics: Arc<Metrics>,
     events: CancellationToken,
     event_tasks: TaskTracker,
+    /// Only chart kinds have records.
+    key_secret: Option<KeySecret>,
 }
 
 impl Running {
@@ -66,6 +69,7 @@ impl Running {
         connections: &Connections,
         fence: Fence,
         metrics: Arc<Metrics>,
+        key_secret: KeySecret,
     ) -> Self {
         let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> = watches.iter().map(|watch| bound(watch, &options)).collect();
@@ -97,6 +101,7 @@ impl Running {
             dependents,
             labelled: labelled(&watches).into(),
             vigils: Vigils::new(feeds.clone(), queue.clone()),
+            record_keys: key_secret.keys(),
             render_limits: options.render_limits,
             status_manifest: options.status_manifest,
             suppress_override_values: options.suppress_override_values,
@@ -104,6 +109,7 @@ impl Running {
             events: recorder,
             metrics: metrics.clone(),
         };
+        let has_charts = watches.iter().any(|watch| matches!(watch.hull, Hull::Chart(_)));
         let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
         let dispatch = Arc::new(Dispatch {
             client,
@@ -116,7 +122,8 @@ impl Running {
             working: AtomicBool::new(false),
         });
         metrics.add(dispatch.clone());
-        Self { dispatch, feeds, fence, metrics, events, event_tasks }
+        let key_secret = Some(key_secret).filter(|_| has_charts);
+        Self { dispatch, feeds, fence, metrics, events, event_tasks, key_secret }
     }
 
     /// Works while it leads, until a signal comes or leadership is lost.
@@ -140,7 +147,18 @@ impl Running {
             }
         };
         let tasks = TaskTracker::new();
-        let working = tokio::spawn(self.dispatch.clone().work(tasks.clone()));
+        let (dispatch, key_secret) = (self.dispatch.clone(), self.key_secret.clone());
+        let (stop, worked) = (self.feeds.stop.clone(), tasks.clone());
+        let ending = CancellationToken::new();
+        let end_of_work = ending.clone();
+        let working = tokio::spawn(async move {
+            // Before the first record is read. What cannot be had at once is had later.
+            let loaded = end_of_work.run_until_cancelled(async { key_secret?.load().await }).await;
+            if let Some(later) = loaded.flatten() {
+                tokio::spawn(stop.run_until_cancelled_owned(later));
+            }
+            dispatch.work(worked).await;
+        });
         let lost = async {
             match &leadership {
                 Some(leadership) => leadership.lost().await,
@@ -154,6 +172,7 @@ impl Running {
         }
         tracing::info!("ending: finishing what is under way");
         let end = async {
+            ending.cancel();
             self.dispatch.queue.close();
             let _ = working.await;
             let all = self.finish(&tasks, leadership.is_some()).await;

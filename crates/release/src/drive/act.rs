@@ -79,7 +79,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRevision`], [`Error::Busy`]; as [`Driver::apply`] once it is under way.
+    /// [`Error::NoRevision`], [`Error::Unauthenticated`], [`Error::Busy`]; as [`Driver::apply`] once it is under way.
     pub async fn rollback(
         &self,
         history: &History,
@@ -178,7 +178,8 @@ impl Driver {
             .await?;
         }
         let Some(packed) = packed else { return Ok(()) };
-        if let Some(newest) = history.newest().filter(|it| it.info.status == Status::Failed) {
+        let failed = history.newest().filter(|it| it.info.status == Status::Failed);
+        if let Some(newest) = failed.filter(|_| history.is_newest_trusted()) {
             self.clear_after_failure(newest).await?;
         }
         for revision in &plan.forget {
@@ -234,8 +235,8 @@ impl Driver {
         let mut alive = HashSet::new();
         let scaled = scaled_by(plan);
         for (how, object) in &plan.steps {
-            if *how == How::Apply {
-                self.leave_replicas(plan, object, &scaled).await?;
+            if matches!(how, How::Apply | How::ApplyIfOurs) {
+                self.leave_replicas(plan, (*how, object), &scaled).await?;
             }
             match self.send_forced(*how, object, plan.before(&object.id), release).await? {
                 Sent::Applied(applied) => {

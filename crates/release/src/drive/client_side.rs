@@ -3,7 +3,7 @@
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata_str};
 use serde_json::{Value, json};
 
-use super::objects::{Sent, check_own, not_terminating};
+use super::objects::{Sent, check_ours, check_own, not_terminating};
 use super::{AppliedObject, Driver, Found};
 use crate::Error;
 use crate::objects::{PlannedObject, changed, is_built_in, merged, patched};
@@ -37,6 +37,9 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             },
         };
+        if matches!(how, How::ApplyIfOurs | How::VerifyIfOurs) {
+            check_ours(&live, object, release)?;
+        }
         not_terminating(&live, &object.id)?;
         let sent = self.bring(&target, object, before, live).await?;
         Ok(Sent::Applied(Box::new(sent)))

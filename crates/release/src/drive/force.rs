@@ -4,7 +4,7 @@ use catamaran_cluster::apply::{ApplyError, FailureKind, metadata_str};
 use kube::api::PropagationPolicy;
 use serde_json::Value;
 
-use super::objects::{Sent, check_own, not_terminating};
+use super::objects::{Sent, check_ours, check_own, not_terminating};
 use super::{AppliedObject, Driver, Force, Found, Method};
 use crate::Error;
 use crate::objects::PlannedObject;
@@ -56,8 +56,10 @@ impl Driver {
         let Some(live) = self.applier.get(target).await? else {
             return self.send_by(How::Claim, object, &[], release).await;
         };
-        if how == How::Claim {
-            check_own(&live, &object.id, release)?;
+        match how {
+            How::Claim => check_own(&live, &object.id, release)?,
+            How::ApplyIfOurs | How::VerifyIfOurs => check_ours(&live, object, release)?,
+            How::Apply | How::Verify => {}
         }
         not_terminating(&live, &object.id)?;
         let mut body = object.body.clone();

@@ -6,9 +6,10 @@ use catamaran_cluster::drift::ScaleTarget;
 use serde_json::{Value, json};
 
 use super::Driver;
+use super::objects::check_ours;
 use crate::Error;
 use crate::objects::PlannedObject;
-use crate::plan::Plan;
+use crate::plan::{How, Plan};
 
 /// Who has the number of replicas from the moment that the chart drops it until the autoscaler sets it.
 const IN_BETWEEN: &str = "catamaran-handover";
@@ -24,7 +25,7 @@ impl Driver {
     pub(super) async fn leave_replicas(
         &self,
         plan: &Plan,
-        object: &PlannedObject,
+        (how, object): (How, &PlannedObject),
         brought: &HashSet<ScaleTarget>,
     ) -> Result<(), Error> {
         let number = |it: &Value| it.pointer("/spec/replicas").filter(|it| it.is_number()).cloned();
@@ -36,7 +37,11 @@ impl Driver {
             return Ok(());
         }
         let live = self.applier.get(target).await?;
-        let Some(replicas) = live.as_ref().and_then(number) else { return Ok(()) };
+        let Some(live) = live else { return Ok(()) };
+        if how == How::ApplyIfOurs {
+            check_ours(&live, object, (&plan.record.name, &plan.record.namespace))?;
+        }
+        let Some(replicas) = number(&live) else { return Ok(()) };
         let body = json!({
             "apiVersion": object.body["apiVersion"], "kind": object.body["kind"],
             "metadata": { "name": target.name, "namespace": target.namespace },

@@ -11,7 +11,7 @@ use super::wait::state_of;
 use crate::error::{Error, Waiting};
 use crate::objects::{
     ObjectId, Owner, PlannedObject, RawObject, decorate_hook, id_of, make_applicable,
-    parse_manifest,
+    ownership_problems, parse_manifest,
 };
 use crate::plan::hooks::{
     Event, Look, RUN, Run, Step, Why, failed_to_clear, finish, is_to_be_noted, next, order, pause,
@@ -242,7 +242,7 @@ impl Driver {
             let object = self.hook_object(&run, &record.manifest, None).await?;
             let Some(target) = &object.target else { continue };
             let Some(live) = self.applier.get(target).await? else { continue };
-            if run.is_of(&live) {
+            if run.is_of(&live) && ownership_problems(&live, run.release).is_none() {
                 let uid = catamaran_cluster::apply::metadata_str(&live, "uid");
                 self.applier.delete(target, uid, PropagationPolicy::Background).await?;
             }

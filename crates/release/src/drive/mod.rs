@@ -5,6 +5,7 @@
 
 mod act;
 mod client_side;
+mod confirm;
 mod crds;
 mod force;
 mod handover;
@@ -35,13 +36,14 @@ pub use logs::{Output, ToldOutput};
 use objects::Sent;
 pub use objects::{Glimpse, Knowledge};
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
+pub use owner::NamedOwner;
 pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
 use crate::objects::{ObjectId, Owner, PlannedObject, parse_manifest};
 use crate::plan::hooks::HOOK_TIMEOUT;
 use crate::plan::{Desired, History, How, check_name, planned, resolve};
 use crate::record::store::Teller;
-use crate::record::{Packed, Status, Store};
+use crate::record::{Packed, RecordPolicy, Status, Store};
 use crate::{Clock, Error};
 use act::Reached;
 
@@ -102,6 +104,13 @@ impl Driver {
             ways: Ways::default(),
             clock: Clock::default(),
         }
+    }
+
+    /// Which records are acted on; all that can be read unless said otherwise.
+    #[must_use]
+    pub fn record_policy(mut self, policy: RecordPolicy) -> Self {
+        self.store = self.store.policy(policy);
+        self
     }
 
     /// What is left to others where it differs from what a release has.
@@ -273,6 +282,11 @@ impl Driver {
     /// those in `which`; an empty slice means all.
     ///
     /// Nothing is rendered for it, so that random values stay what they were. Writes no record.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unauthenticated`] if that record is not to be acted on: see [`Driver::confirm`]. As any
+    /// request.
     pub async fn repair(
         &self,
         history: &History,
@@ -280,6 +294,10 @@ impl Driver {
         which: &[ObjectId],
     ) -> Result<Applied, Error> {
         let mut applied = unchanged(history)?;
+        let revision = applied.release.version;
+        if !history.is_trusted(revision) {
+            return Err(history.unauthenticated(revision, "nothing is repaired by it"));
+        }
         let release = (history.name(), history.namespace());
         let which: HashSet<&ObjectId> = which.iter().collect();
         for object in self.planned(release, owner, &applied.release.manifest).await? {

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::wait::finalizers;
 use super::{AppliedObject, Driver, Found};
 use crate::Error;
-use crate::objects::{ObjectId, PlannedObject, change_of_strategy, ownership_problems};
+use crate::objects::{
+    ObjectId, PlannedObject, change_of_strategy, has_owner_of, ownership_problems,
+};
 use crate::plan::{How, target};
 
 /// What is known of an object without asking: its uid, if nobody touched it since an apply of what has
@@ -28,7 +30,7 @@ pub(super) enum Sent {
 }
 
 /// The right that `blockOwnerDeletion` asks for.
-const BLOCK: &str = "block the owner's deletion";
+pub(super) const BLOCK: &str = "block the owner's deletion";
 
 /// What becomes of fields that were once set by updates, see [`Applier::formerly`].
 ///
@@ -80,14 +82,17 @@ impl Driver {
         if let Some(uid) = known.and_then(|known| known(&object.id, object.hash())) {
             return Ok(Sent::Known(uid));
         }
-        for warning in object.warnings.iter().filter(|_| how != How::Verify) {
+        let is_news = !matches!(how, How::Verify | How::VerifyIfOurs);
+        for warning in object.warnings.iter().filter(|_| is_news) {
             tracing::warn!(release = release.0, object = %object.id, "{warning}");
         }
         let target = self.target_of(object).await?;
         let sent = match how {
             How::Claim => self.claim(&target, object, release).await,
             How::Apply => self.change(&target, object).await,
-            How::Verify => self.look(&target, object).await,
+            How::Verify => self.look(&target, object, None).await,
+            How::ApplyIfOurs => self.change_if_ours(&target, object, release).await,
+            How::VerifyIfOurs => self.look(&target, object, Some(release)).await,
         };
         if let Err(Error::Request(ApplyError { kind: FailureKind::NotFound, .. })) = &sent {
             // The path itself is not served: the kind's CRD was deleted or moved.
@@ -120,6 +125,22 @@ impl Driver {
         Ok(AppliedObject::new(object, live, Found::Unseen))
     }
 
+    /// The same, if what is there proves to be ours.
+    async fn change_if_ours(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+        release: (&str, &str),
+    ) -> Result<AppliedObject, Error> {
+        match self.applier.get(target).await? {
+            Some(live) => {
+                check_ours(&live, object, release)?;
+                self.converge(target, object, live, Former::TakenOver).await
+            }
+            None => self.claim(target, object, release).await,
+        }
+    }
+
     /// Applies an object; once more if it was refused for what is left of another strategy.
     async fn apply_object(
         &self,
@@ -143,8 +164,14 @@ impl Driver {
         self.applier.apply(target, body).await
     }
 
-    /// Reads an object, and applies it unless that would change nothing.
-    async fn look(&self, target: &Target, object: &PlannedObject) -> Result<AppliedObject, Error> {
+    /// Reads an object, and applies it unless that would change nothing. With `prove` only if it is that
+    /// release's.
+    async fn look(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+        prove: Option<(&str, &str)>,
+    ) -> Result<AppliedObject, Error> {
         if self.lacking.contains(&object.id) {
             match self.applier.claim(target, &object.body).await {
                 Ok(live) => return Ok(AppliedObject::new(object, live, Found::Missing)),
@@ -153,11 +180,10 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             }
         }
-        let glimpse = self.glimpse.as_ref().and_then(|seen| seen(&object.id, &object.gvk));
-        let live = match glimpse {
-            Some(live) => Some(live),
-            None => self.applier.get(target).await?,
-        };
+        let live = self.see(target, object).await?;
+        if let (Some(live), Some(release)) = (&live, prove) {
+            check_ours(live, object, release)?;
+        }
         match live {
             Some(live) if is_left_alone(&live) => {
                 return Ok(AppliedObject::new(object, live, Found::Same));
@@ -165,8 +191,23 @@ impl Driver {
             Some(live) => return self.converge(target, object, live, Former::Left).await,
             None => {}
         }
+        if let Some(release) = prove {
+            return self.claim(target, object, release).await;
+        }
         let live = self.applier.apply(target, &object.body).await?;
         Ok(AppliedObject::new(object, live, Found::Missing))
+    }
+
+    /// An object as it is, or was seen not long ago.
+    pub(super) async fn see(
+        &self,
+        target: &Target,
+        object: &PlannedObject,
+    ) -> Result<Option<Value>, ApplyError> {
+        match self.glimpse.as_ref().and_then(|seen| seen(&object.id, &object.gvk)) {
+            Some(live) => Ok(Some(live)),
+            None => self.applier.get(target).await,
+        }
     }
 
     async fn converge(
@@ -193,7 +234,7 @@ impl Driver {
 
     /// Creates an object. One that is there already is read, and brought to what is wanted if it
     /// proves to be ours, e.g. by a claim whose answer was lost.
-    async fn claim(
+    pub(super) async fn claim(
         &self,
         target: &Target,
         object: &PlannedObject,
@@ -230,12 +271,12 @@ impl Driver {
 }
 
 /// What admission says of an owner whose `finalizers` may not be updated.
-fn may_not_block(refused: &ApplyError) -> bool {
+pub(super) fn may_not_block(refused: &ApplyError) -> bool {
     refused.kind == FailureKind::Forbidden
         && refused.message.contains("cannot set blockOwnerDeletion if")
 }
 
-fn unblocked(object: &PlannedObject) -> PlannedObject {
+pub(super) fn unblocked(object: &PlannedObject) -> PlannedObject {
     let mut object = object.clone();
     let owners = object.body.pointer_mut("/metadata/ownerReferences");
     for owner in owners.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -251,6 +292,19 @@ pub(super) fn check_own(live: &Value, id: &ObjectId, release: (&str, &str)) -> R
     match ownership_problems(live, release) {
         None => Ok(()),
         Some(problems) => Err(Error::ownership(id, problems)),
+    }
+}
+
+/// The same for what a record that is not trusted shows as ours: the owner of the release counts, too, as
+/// the Go operators have left it on objects.
+pub(super) fn check_ours(
+    live: &Value,
+    object: &PlannedObject,
+    release: (&str, &str),
+) -> Result<(), Error> {
+    match check_own(live, &object.id, release) {
+        Err(_) if has_owner_of(live, &object.body) => Ok(()),
+        checked => checked,
     }
 }
 

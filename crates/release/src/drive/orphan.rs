@@ -25,15 +25,22 @@ impl Driver {
             return Ok(false);
         }
         let release = (history.name(), history.namespace());
+        let is_trusted = history.is_newest_trusted();
         let objects = match self.planned(release, Some(owner), &newest.manifest).await {
             Err(Error::Mapping { source, .. }) if source.is_no_match() => return Ok(false),
+            // A forged manifest holds nobody up.
+            Err(error) if !is_trusted && !error.is_transient() => return Ok(false),
             objects => objects?,
         };
         let is_owned =
             |object: &&PlannedObject| metadata(&object.body).contains_key("ownerReferences");
         for object in objects.iter().filter(is_owned) {
             let Some(target) = &object.target else { continue };
-            let Some(live) = self.applier.get(target).await? else { continue };
+            let live = match self.applier.get(target).await {
+                Err(error) if !is_trusted && !error.kind.is_transient() => continue,
+                live => live?,
+            };
+            let Some(live) = live else { continue };
             if ownership_problems(&live, release).is_some() {
                 continue;
             }

@@ -8,7 +8,21 @@ use kube::core::GroupVersionKind;
 use super::Driver;
 use crate::Error;
 use crate::objects::{Claimed, Owner, claimed_owner, is_kept, ownership_problems, parse_manifest};
-use crate::plan::{History, planned, resolve};
+use crate::plan::{History, claimed, planned, resolve};
+
+/// As many objects are read to find out whose a release is.
+const MOST_WITNESSES: usize = 20;
+
+/// Whom the live objects of a release name as their owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedOwner {
+    /// The resource in question.
+    This,
+    /// Another one, or none.
+    Other,
+    /// There are no objects.
+    NoObjects,
+}
 
 impl Driver {
     /// The resource that a release belongs to: the controller of the first object of its newest
@@ -41,6 +55,39 @@ impl Driver {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the live objects of a release name this resource as their owner: what operators leave on
+    /// objects, and no record can claim. The first object that is there and carries the release's marks
+    /// decides.
+    ///
+    /// # Errors
+    ///
+    /// As those of any request, but for the right to read an object: such a one is passed over.
+    pub async fn named_owner(&self, history: &History, owner: &Owner) -> Result<NamedOwner, Error> {
+        let Some(release) = history.deployed().or(history.newest()) else {
+            return Ok(NamedOwner::NoObjects);
+        };
+        let of = (history.name(), history.namespace());
+        let wanted = claimed(history, release)?;
+        let kinds = resolve(&self.mapper, wanted.iter().map(|raw| &raw.gvk).collect()).await?;
+        let served: Vec<_> = wanted
+            .into_iter()
+            .filter(|raw| kinds.get(&raw.gvk).is_some_and(Option::is_some))
+            .collect();
+        for object in planned(of, None, &served, &[], &kinds)?.iter().take(MOST_WITNESSES) {
+            let Some(target) = &object.target else { continue };
+            let live = match self.applier.get(target).await {
+                Err(error) if !error.kind.is_transient() => continue,
+                live => live?,
+            };
+            let Some(live) = live.filter(|live| ownership_problems(live, of).is_none()) else {
+                continue;
+            };
+            let names = claimed_owner(&live).is_some_and(|claimed| owner.is(&claimed));
+            return Ok(if names { NamedOwner::This } else { NamedOwner::Other });
+        }
+        Ok(NamedOwner::NoObjects)
     }
 
     /// The owner that an object claims to have, if there is such a resource.

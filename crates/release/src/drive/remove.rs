@@ -11,9 +11,9 @@ use crate::objects::{
 use crate::plan::hooks::{Event, at, give_up};
 use crate::plan::{
     Desired, History, NEVER_DEPLOYED, OURS, Removal, all_objects, all_removals, is_doubtful,
-    planned, removals, resolve, target,
+    planned, removals, resolve, target, uninstalling,
 };
-use crate::record::Status;
+use crate::record::{Status, codec};
 use catamaran_cluster::apply::{ApplyError, Deletion, FailureKind, Target, metadata, metadata_str};
 use kube::api::ApiResource;
 
@@ -119,7 +119,11 @@ impl Driver {
             Ok(None) => return Ok(Removed::Gone),
             // What may not be read could hardly be made: a revision that failed for want of rights
             // must not be stuck for want of them.
-            Err(refused) if removal.doubtful && refused.kind == FailureKind::Forbidden => {
+            // Nor could what has no possible name, which only a forged record has.
+            Err(refused)
+                if removal.doubtful
+                    && matches!(refused.kind, FailureKind::Forbidden | FailureKind::Invalid) =>
+            {
                 self.tell_unread(&target, &removal.id);
                 return Ok(Removed::Kept(WhyKept::Forbidden));
             }
@@ -177,10 +181,13 @@ impl Driver {
         history.check_readable()?;
         let Some(newest) = history.newest().cloned() else {
             // An uninstall may have been cut short between a record and its pieces.
-            self.store.sweep(&mut history, true).await?;
+            self.forget(&mut history).await?;
             return Ok(Uninstalled::default());
         };
         let revision = newest.version;
+        if !history.is_newest_trusted() {
+            return Err(history.unauthenticated(revision, "no hook is run from it"));
+        }
         if newest.info.status == Status::Uninstalled {
             if !self.ways.keep_history {
                 self.forget(&mut history).await?;
@@ -228,9 +235,32 @@ impl Driver {
         Ok(done)
     }
 
+    /// Begins to uninstall a release whose newest record is not to be acted on, or cannot be read: by a
+    /// record of a revision of its own, which has the hooks of what is desired. [`Driver::uninstall_from`]
+    /// goes on with it. The other records tell which objects are to be deleted; they must carry the marks
+    /// of the release.
+    ///
+    /// # Errors
+    ///
+    /// As any request; [`Error::Raced`] if somebody else wrote that revision.
+    pub async fn begin_uninstall(
+        &self,
+        mut history: History,
+        desired: Option<&Desired<'_>>,
+    ) -> Result<History, Error> {
+        let record = uninstalling(&history, desired, self.clock.now());
+        let packed = codec::pack(&record).map_err(Error::Encode)?;
+        let stored = self.store.create(record, &packed).await?;
+        history.put(stored);
+        Ok(history)
+    }
+
     /// Deletes all records. The newest goes last: while it is there, a call that was cut short can be
     /// repeated.
     async fn forget(&self, history: &mut History) -> Result<(), Error> {
+        if self.store.authenticates() {
+            self.store.drop_unreadable(history).await?;
+        }
         for stored in &history.records {
             self.store.delete(stored).await?;
         }

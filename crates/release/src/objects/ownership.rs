@@ -238,6 +238,53 @@ pub(crate) fn claimed_owner(live: &Value) -> Option<Claimed> {
     Some(Claimed { group, version: None, kind, namespace, name, uid: None, chart })
 }
 
+/// Whether a live object belongs to the owner whose marks are on what is to be sent.
+pub(crate) fn has_owner_of(live: &Value, body: &Value) -> bool {
+    let (Some(live), Some(body)) = (claimed_owner(live), claimed_owner(body)) else { return false };
+    let key = |it: &Claimed| {
+        [&it.group, &it.kind, &it.namespace, &it.name].map(|part| part.as_str().to_owned())
+    };
+    let same_uid = |(one, other)| one == other;
+    key(&live) == key(&body) && live.uid.as_ref().zip(body.uid.as_ref()).is_none_or(same_uid)
+}
+
+/// The marks of [`decorate`] that a live object lacks, as a merge patch; `None` if it has them all.
+pub(crate) fn missing_marks(live: &Value, body: &Value) -> Option<Value> {
+    let mut patch = Map::new();
+    for (map, keys) in [
+        ("labels", [MANAGED_BY, CHART_LABEL].as_slice()),
+        (
+            "annotations",
+            &[RELEASE_NAME, RELEASE_NAMESPACE, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE],
+        ),
+    ] {
+        let of = |object: &Value, key: &str| metadata(object).get(map)?.get(key).cloned();
+        let missing: Map<String, Value> = keys
+            .iter()
+            .filter_map(|key| Some((*key, of(body, key)?)))
+            .filter(|(key, wanted)| of(live, key).as_ref() != Some(wanted))
+            .map(|(key, wanted)| (key.to_owned(), wanted))
+            .collect();
+        if !missing.is_empty() {
+            patch.insert(map.to_owned(), missing.into());
+        }
+    }
+    let owners = |object: &Value| {
+        let owners = metadata(object).get("ownerReferences").and_then(Value::as_array);
+        owners.cloned().unwrap_or_default()
+    };
+    let there = owners(live);
+    let is_missing =
+        |wanted: &Value| there.iter().all(|owner| owner.get("uid") != wanted.get("uid"));
+    let added: Vec<Value> = owners(body).into_iter().filter(is_missing).collect();
+    if !added.is_empty() {
+        // A merge patch replaces lists.
+        let all = there.iter().cloned().chain(added).collect();
+        patch.insert("ownerReferences".to_owned(), Value::Array(all));
+    }
+    (!patch.is_empty()).then(|| json!({ "metadata": patch }))
+}
+
 /// The release that an object says it is of: `namespace/name`.
 pub(crate) fn release_of(live: &Value) -> Option<String> {
     let annotations = metadata(live).get("annotations")?;

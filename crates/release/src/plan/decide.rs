@@ -8,6 +8,7 @@ use catamaran_chart::manifest::parse_objects;
 use super::view::{Desired, History};
 use crate::Error;
 use crate::objects::{normalised, parse_manifest};
+use crate::record::store::Unreadable;
 use crate::record::{Hook, Release, Status};
 
 /// A pending record that carries no sign of ours is a helm CLI's. It may still be at work; after
@@ -63,16 +64,24 @@ impl History {
             return self.next(desired);
         }
         let status = &newest.info.status;
-        match is_same(newest, desired)? {
+        let is_trusted = self.is_newest_trusted();
+        let is_same = match is_same(newest, desired) {
+            // What nobody vouches for may say anything.
+            Err(_) if !is_trusted => false,
+            is_same => is_same?,
+        };
+        match is_same {
             true if *status == Status::Deployed => Ok(Action::Unchanged),
-            true if status.is_pending() || *status == Status::Failed => Ok(Action::Resume),
+            true if is_trusted && (status.is_pending() || *status == Status::Failed) => {
+                Ok(Action::Resume)
+            }
             _ => Ok(Action::RenderAgain(self.next_facts())),
         }
     }
 
     /// The newest revision if it was begun or has failed, and is ours to bring to its end.
     pub fn interrupted(&self) -> Option<&std::sync::Arc<Release>> {
-        let newest = self.newest()?;
+        let newest = self.newest().filter(|_| self.is_newest_trusted())?;
         let status = &newest.info.status;
         let open = status.is_pending() || *status == Status::Failed;
         (open && self.wait_for_cli(newest).is_none()).then_some(newest)
@@ -80,7 +89,7 @@ impl History {
 
     /// Whether an uninstall of ours was begun and has not come to its end.
     pub fn is_leaving(&self) -> bool {
-        self.newest().is_some_and(|newest| {
+        self.newest().filter(|_| self.is_newest_trusted()).is_some_and(|newest| {
             newest.info.status == Status::Uninstalling && newest.info.description.starts_with(OURS)
         })
     }
@@ -121,11 +130,11 @@ impl History {
 
     pub(crate) fn check_readable(&self) -> Result<(), Error> {
         let newest = self.newest_revision();
-        match self.unreadable.iter().find(|(revision, _)| *revision == newest) {
-            Some((revision, source)) => Err(Error::Record {
-                secret: crate::record::model::secret_name(&self.name, *revision),
-                source: source.clone(),
-            }),
+        let unreadable = |it: &&Unreadable| newest != 0 && it.revision == newest;
+        match self.unreadable.iter().find(unreadable) {
+            Some(Unreadable { secret, error, .. }) => {
+                Err(Error::Record { secret: secret.clone(), source: error.clone() })
+            }
             None => Ok(()),
         }
     }
@@ -210,11 +219,14 @@ fn same_hooks(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{Wish, facts, history, hook, record};
+    use crate::fixtures::{Wish, facts, history, hook, now, record};
     use crate::record::Status::{
-        Deployed, Failed, PendingInstall, PendingUpgrade, Superseded, Uninstalled, Uninstalling,
+        Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled,
+        Uninstalling,
     };
+    use crate::record::Stored;
     use serde_json::json;
+    use std::sync::Arc;
 
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: Duration = Duration::from_hours(1);
@@ -397,16 +409,52 @@ mod tests {
     }
 
     #[test]
+    fn nothing_goes_on_from_a_record_that_is_not_authenticated() {
+        let ours = "catamaran: at work";
+        for (status, description) in [
+            (PendingInstall, ours),
+            (PendingUpgrade, ours),
+            (PendingRollback, ours),
+            (Failed, ""),
+            (Uninstalling, ours),
+            (Uninstalling, "catamaran: post-delete hooks under way"),
+        ] {
+            let mut history = History::empty("ns", "rel", now());
+            let release = record(3, status.clone(), &["a"], SECOND, description);
+            history.put(Stored::unauthenticated(Arc::new(release)));
+            let wish = Wish::new(history.current_facts(), &["a"]);
+            match history.decide(&wish.desired()) {
+                Ok(Action::RenderAgain(facts)) => assert_eq!(facts.revision, 4, "{status}"),
+                // What was being uninstalled is rendered for the next revision at once.
+                Ok(Action::Install) => assert_eq!(wish.facts.revision, 4, "{status}"),
+                other => panic!("{status}: {other:?}"),
+            }
+            assert!(history.interrupted().is_none() && !history.is_leaving(), "{status}");
+            assert!(!history.is_rolling_back(), "{status}");
+        }
+        // What is deployed and the same needs nothing: not even a signature.
+        let mut history = History::empty("ns", "rel", now());
+        history.put(Stored::unauthenticated(Arc::new(record(3, Deployed, &["a"], HOUR, ""))));
+        let wish = Wish::new(history.current_facts(), &["a"]);
+        assert!(matches!(history.decide(&wish.desired()), Ok(Action::Unchanged)));
+        // Nor does a manifest that cannot be read stop anything.
+        let mut broken = record(3, Deployed, &["a"], HOUR, "");
+        broken.manifest = "a: [".to_owned();
+        history.put(Stored::unauthenticated(Arc::new(broken)));
+        assert!(matches!(history.decide(&wish.desired()), Ok(Action::RenderAgain(_))));
+    }
+
+    #[test]
     fn an_unreadable_newest_record_stops_everything_an_older_one_nothing() {
         let mut history = history([record(2, Deployed, &["a"], HOUR, "")]);
         let wish = Wish::new(facts(2, false), &["a"]);
-        history.unreadable.push((1, crate::record::CodecError::Gzip));
+        history.unreadable.push(Unreadable::unsaved(1, crate::record::CodecError::Gzip));
         assert_eq!(history.decide(&wish.desired()).expect("an action"), Action::Unchanged);
-        history.unreadable.push((3, crate::record::CodecError::Gzip));
+        history.unreadable.push(Unreadable::unsaved(3, crate::record::CodecError::Gzip));
         let error = history.decide(&wish.desired()).expect_err("an error");
         assert_eq!(
             error.to_string(),
-            "record sh.helm.release.v1.rel.v3 cannot be read: it is not gzip"
+            "record sh.helm.release.v1.rel.v3 cannot be read: it is not gzip; restore the Secret or delete it to go on"
         );
     }
 }

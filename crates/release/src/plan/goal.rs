@@ -109,7 +109,8 @@ impl<'a> Goal<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoRevision`] if there is no such record; [`Error::Busy`] if a helm CLI is at work.
+    /// [`Error::NoRevision`] if there is no such record; [`Error::Unauthenticated`] if it is not to be
+    /// acted on; [`Error::Busy`] if a helm CLI is at work.
     pub fn rollback(
         history: &History,
         to: Option<u32>,
@@ -122,12 +123,16 @@ impl<'a> Goal<'a> {
             return Err(Error::Busy { revision, status: status.to_string(), retry_after });
         }
         let is_begun = newest.info.status == Status::PendingRollback
+            && history.is_newest_trusted()
             && to.is_none_or(|to| newest.info.rollback_revision == to);
         let record = if is_begun {
             Release::clone(newest)
         } else {
             let to = to.unwrap_or(newest.version.saturating_sub(1));
             let target = history.revision(to).ok_or_else(|| history.lacks(Some(to)))?;
+            if !history.is_trusted(to) {
+                return Err(history.unauthenticated(to, "nothing is rolled back to it"));
+            }
             copied(target, newest, now)
         };
         let complete = rolled_back(&record);
@@ -146,6 +151,10 @@ impl History {
     fn lacks(&self, revision: Option<u32>) -> Error {
         Error::NoRevision { name: self.name.clone(), revision }
     }
+
+    pub(crate) fn unauthenticated(&self, revision: u32, refused: &'static str) -> Error {
+        Error::Unauthenticated { name: self.name.clone(), revision, refused }
+    }
 }
 
 fn rolled_back(record: &Release) -> String {
@@ -153,7 +162,7 @@ fn rolled_back(record: &Release) -> String {
 }
 
 /// The record of a revision that has just begun.
-fn begun(history: &History, desired: &Desired<'_>, now: Timestamp) -> Release {
+pub(super) fn begun(history: &History, desired: &Desired<'_>, now: Timestamp) -> Release {
     let facts = desired.release;
     let (doing, told) = if facts.is_install {
         (Doing::Install, "install under way")
@@ -201,7 +210,7 @@ fn labels(
 /// The record of a revision that shall be as an earlier one was: nothing of it is rendered anew.
 fn copied(target: &Arc<Release>, newest: &Release, now: Timestamp) -> Release {
     let mut record = Release::clone(target);
-    record.version = newest.version + 1;
+    record.version = newest.version.saturating_add(1);
     record.info = Info {
         first_deployed: newest.info.first_deployed,
         last_deployed: now.into(),
@@ -227,6 +236,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{history, now, record};
     use crate::record::Status::{Deployed, Failed, PendingRollback, PendingUpgrade, Superseded};
+    use crate::record::Stored;
 
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: Duration = Duration::from_hours(1);
@@ -266,6 +276,21 @@ mod tests {
         assert_eq!(goal(records(), None), Ok((4, 1, false)));
         assert_eq!(goal(records(), Some(1)), Ok((4, 1, false)));
         assert_eq!(goal(records(), Some(2)), Ok((5, 2, true)));
+    }
+
+    #[test]
+    fn nothing_is_rolled_back_to_a_record_that_is_not_authenticated() {
+        let mut begun = record(4, PendingRollback, &["x"], SECOND, "catamaran: rollback under way");
+        begun.info.rollback_revision = 1;
+        let mut history = history(three());
+        history.put(Stored::unauthenticated(Arc::new(begun)));
+        let version = |to: Option<u32>| {
+            let goal = Goal::rollback(&history, to, None, now()).map_err(|error| error.to_string());
+            goal.map(|goal| (goal.record.version, goal.create))
+        };
+        assert_eq!(version(Some(1)), Ok((5, true)), "the forged one is not gone on with");
+        let error = version(Some(4)).expect_err("an error");
+        assert!(error.contains("revision 4") && error.contains("not authenticated"), "{error}");
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub enum How {
     Apply,
     /// As [`How::Apply`], but only if that changes something: the deployed revision has it the same.
     Verify,
+    /// As [`How::Apply`], but one that is there must prove to be ours: only a record that is not trusted
+    /// shows it as ours.
+    ApplyIfOurs,
+    /// The same for [`How::Verify`].
+    VerifyIfOurs,
 }
 
 /// All that leads from the records as they are to a deployed revision.
@@ -59,8 +64,10 @@ pub struct Plan {
 pub struct Manifests {
     /// The objects of the revision to reach.
     pub wanted: Vec<RawObject>,
-    /// The objects of the deployed revision: ours beyond doubt.
+    /// The objects of the deployed revision: ours beyond doubt, if the record is trusted.
     pub deployed: Vec<RawObject>,
+    /// Whether the record of the deployed revision is trusted.
+    pub is_deployed_trusted: bool,
     /// The objects of each revision that was begun after it: ours, if they exist at all, by their
     /// labels.
     pub begun: Vec<(u32, Vec<RawObject>)>,
@@ -74,11 +81,12 @@ impl Manifests {
         let wanted = parse_manifest(&goal.record.manifest)?;
         let mut manifests = Self { wanted, ..Self::default() };
         let deployed = history.deployed().map_or(0, |deployed| deployed.version);
+        manifests.is_deployed_trusted = history.is_trusted(deployed);
         for release in history.releases() {
             if release.version == deployed {
-                manifests.deployed = parse_manifest(&release.manifest)?;
+                manifests.deployed = claimed(history, release)?;
             } else if release.version > deployed && release.version != goal.record.version {
-                manifests.begun.push((release.version, parse_manifest(&release.manifest)?));
+                manifests.begun.push((release.version, claimed(history, release)?));
             }
         }
         Ok(manifests)
@@ -124,8 +132,14 @@ impl Plan {
         let objects = planned(id, owner, &manifests.wanted, &manifests.definitions, kinds)?;
         let wanted: HashSet<ObjectId> = objects.iter().map(|object| object.id.clone()).collect();
         let how = |object: &PlannedObject, wanted: &RawObject| match deployed.get(&object.id) {
-            Some(before) if **before == wanted.object => How::Verify,
-            Some(_) => How::Apply,
+            Some(before) => {
+                match (**before == wanted.object, manifests.is_deployed_trusted || adopt) {
+                    (true, true) => How::Verify,
+                    (true, false) => How::VerifyIfOurs,
+                    (false, true) => How::Apply,
+                    (false, false) => How::ApplyIfOurs,
+                }
+            }
             None if adopt => How::Apply,
             None => How::Claim,
         };
@@ -138,7 +152,8 @@ impl Plan {
         let mut removals =
             super::uninstall::removals_of(manifests.old(), kinds, namespace, &wanted);
         for removal in &mut removals {
-            removal.doubtful = !deployed.contains_key(&removal.id);
+            removal.doubtful =
+                !manifests.is_deployed_trusted || !deployed.contains_key(&removal.id);
         }
         let dispensable = |revision| {
             manifests.is_dispensable(revision, |raw| id_of(&raw.object, &raw.gvk, true, namespace))
@@ -168,6 +183,38 @@ impl Plan {
     pub(crate) fn before(&self, id: &ObjectId) -> &[Value] {
         self.old.get(id).map(Vec::as_slice).unwrap_or_default()
     }
+}
+
+/// The objects that a record shows. Those of a record that is not trusted are only claimed: where they
+/// cannot be read there are none, or a forged record could hold a release up for ever.
+pub(crate) fn claimed(history: &History, release: &Release) -> Result<Vec<RawObject>, Error> {
+    let objects = parse_manifest(&release.manifest);
+    if history.is_trusted(release.version) {
+        return objects;
+    }
+    let (name, revision) = (history.name(), release.version);
+    match objects {
+        Ok(objects) if kinds_of(&objects) <= MOST_CLAIMED_KINDS => Ok(objects),
+        Ok(_) => {
+            tracing::warn!(
+                release = name,
+                revision,
+                "an unauthenticated record has too many kinds of objects, and is ignored"
+            );
+            Ok(Vec::new())
+        }
+        Err(error) => {
+            tracing::warn!(release = name, revision, %error, "the manifest of an unauthenticated record cannot be read, and is ignored");
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// A kind that nothing serves costs a request: a forged record must not ask for any number of them.
+const MOST_CLAIMED_KINDS: usize = 200;
+
+fn kinds_of(objects: &[RawObject]) -> usize {
+    objects.iter().map(|raw| &raw.gvk).collect::<HashSet<_>>().len()
 }
 
 /// What is wanted of objects, as it was sent.
@@ -290,11 +337,13 @@ fn surplus(history: &History, max: usize, dispensable: impl Fn(u32) -> bool) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
     use crate::fixtures::{Wish, config_map, facts, history, kinds, now, record, rendered};
     use crate::record::Status::{Deployed, Failed, PendingUpgrade, Superseded};
+    use crate::record::Stored;
     use serde_json::json;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -307,13 +356,14 @@ mod tests {
         Plan::new(history, goal, &manifests, &kinds(), 3)
     }
 
-    /// The plan in short: `+a` claim, `~a` apply, `=a` verify, `-a` remove.
+    /// The plan in short: `+a` claim, `~a` apply, `=a` verify, `?a` if it is ours, `-a` remove.
     fn short(plan: &Plan) -> String {
         let sent = plan.steps.iter().map(|(how, object)| {
             let sign = match how {
                 How::Claim => '+',
                 How::Apply => '~',
                 How::Verify => '=',
+                How::ApplyIfOurs | How::VerifyIfOurs => '?',
             };
             format!("{sign}{}", object.id.name)
         });
@@ -350,6 +400,22 @@ mod tests {
             history.newest().expect("newest").info.first_deployed
         );
         assert_eq!(plan.record.info.status, PendingUpgrade);
+    }
+
+    #[test]
+    fn what_only_an_unauthenticated_record_shows_as_ours_has_to_prove_it() {
+        let deployed = |manifest: Option<&str>| {
+            let mut record = record(1, Deployed, &["a", "b"], HOUR, "");
+            record.manifest = manifest.map_or(record.manifest, str::to_owned);
+            let mut history = History::empty("ns", "rel", now());
+            history.put(Stored::unauthenticated(Arc::new(record)));
+            plan(&history, &Wish::new(facts(2, false), &["b", "new"])).expect("a plan")
+        };
+        assert_eq!(short(&deployed(None)), "?b +new -a");
+        assert!(deployed(None).removals.iter().all(|removal| removal.doubtful));
+        for unreadable in ["a: [", "kind: ConfigMap", "- a"] {
+            assert_eq!(short(&deployed(Some(unreadable))), "+b +new", "{unreadable}");
+        }
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! What is taken away, and in which order.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use catamaran_chart::Profile;
 use catamaran_chart::manifest::order::by_uninstall;
 use catamaran_cluster::apply::Target;
+use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
-use super::History;
-use super::steps::{Kinds, target};
+use super::goal::begun;
+use super::steps::{Kinds, claimed, target};
+use super::{Desired, History, OURS};
 use crate::Error;
 use crate::objects::{ObjectId, RawObject, id_of, is_kept, parse_manifest};
 use crate::plan::hooks::{Event, at};
@@ -25,7 +28,8 @@ pub struct Removal {
     pub target: Option<Target>,
     /// Whether the manifest asks to keep it. The live object may ask for that, too.
     pub kept: bool,
-    /// Whether only revisions have it that were never deployed: it may never have been made.
+    /// Whether only revisions have it that were never deployed, or whose records are not trusted: it may
+    /// never have been made.
     pub doubtful: bool,
 }
 
@@ -42,14 +46,36 @@ pub(crate) fn is_doubtful(release: &Release) -> bool {
     }
 }
 
-/// [`removals`], with what only revisions have that were never deployed marked.
+/// The record by which a release is uninstalled whose newest record is not trusted: a revision of its own,
+/// with the hooks and objects of what is desired. Without, it has none.
+pub(crate) fn uninstalling(
+    history: &History,
+    desired: Option<&Desired<'_>>,
+    now: Timestamp,
+) -> Release {
+    let facts = history.next_facts();
+    let mut record = match desired {
+        Some(desired) => begun(history, desired, now),
+        None => Release::default(),
+    };
+    (record.name, record.namespace) = (facts.name, facts.namespace);
+    record.version = facts.revision;
+    record.info.status = Status::Uninstalling;
+    record.info.deleted = now.into();
+    record.info.description = format!("{OURS}uninstall under way{NEVER_DEPLOYED}");
+    record
+}
+
+/// [`removals`], with what only revisions have that were never deployed, or are not trusted, marked.
 pub(crate) fn all_removals(
     history: &History,
     objects: &[RawObject],
     kinds: &Kinds,
 ) -> Result<Vec<Removal>, Error> {
     let mut certain = Vec::new();
-    for release in history.releases().filter(|release| !is_doubtful(release)) {
+    let is_certain =
+        |release: &&Arc<Release>| !is_doubtful(release) && history.is_trusted(release.version);
+    for release in history.releases().filter(is_certain) {
         certain.extend(parse_manifest(&release.manifest)?);
     }
     let certain = removals(history, &certain, kinds);
@@ -70,7 +96,7 @@ pub fn removals(history: &History, objects: &[RawObject], kinds: &Kinds) -> Vec<
 pub(crate) fn all_objects(history: &History) -> Result<Vec<RawObject>, Error> {
     let mut objects = Vec::new();
     for release in history.releases().rev() {
-        objects.extend(parse_manifest(&release.manifest)?);
+        objects.extend(claimed(history, release)?);
     }
     Ok(objects)
 }

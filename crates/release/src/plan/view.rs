@@ -11,8 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value};
 
 use crate::objects::Owner;
-use crate::record::store::Loose;
-use crate::record::{CodecError, Release, Status, Stored, Time};
+use crate::record::model::slim_chart;
+use crate::record::store::{Loose, Unreadable};
+use crate::record::{Authenticity, Hook, Release, Status, Stored, Time};
 
 /// What a release shall be.
 #[derive(Clone, Copy)]
@@ -84,6 +85,17 @@ impl<'a> Desired<'a> {
         self
     }
 
+    /// A record as it shows itself, with what is rendered in the place of what it only claims.
+    pub fn shown_by(&self, record: &Release) -> Release {
+        let mut shown = record.clone();
+        shown.info.notes.clone_from(&self.rendered.notes);
+        shown.chart = slim_chart(self.chart);
+        shown.config.clone_from(self.config);
+        shown.manifest = self.rendered.manifest_text();
+        shown.hooks = self.rendered.hooks.iter().map(Hook::from).collect();
+        shown
+    }
+
     /// The release's name and namespace.
     pub(crate) fn id(&self) -> (&'a str, &'a str) {
         (&self.release.name, &self.release.namespace)
@@ -103,10 +115,12 @@ pub struct History {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) records: Vec<Stored>,
-    /// Records that cannot be read, with their revisions.
-    pub(crate) unreadable: Vec<(u32, CodecError)>,
+    /// Records that cannot be read.
+    pub(crate) unreadable: Vec<Unreadable>,
     /// Pieces of records that no record names.
     pub(crate) loose: Vec<Loose>,
+    /// How many bytes the records have whose writers are not known.
+    pub(crate) claimed: u64,
     pub(crate) read_at: Timestamp,
 }
 
@@ -119,6 +133,7 @@ impl History {
             records: Vec::new(),
             unreadable: Vec::new(),
             loose: Vec::new(),
+            claimed: 0,
             read_at,
         }
     }
@@ -152,6 +167,28 @@ impl History {
     /// The resourceVersion of each revision's record, as it was read or written.
     pub fn versions(&self) -> impl Iterator<Item = (u32, &str)> {
         self.records.iter().map(|it| (it.release.version, it.resource_version.as_str()))
+    }
+
+    /// Whether what a revision's record says may be acted on, see [`crate::RecordPolicy`].
+    pub fn is_trusted(&self, revision: u32) -> bool {
+        self.stored(revision).is_some_and(Stored::is_trusted)
+    }
+
+    /// The same of the newest revision, if there is any.
+    pub fn is_newest_trusted(&self) -> bool {
+        self.records.last().is_some_and(|newest| {
+            newest.is_trusted() && newest.release.version == self.newest_revision()
+        })
+    }
+
+    /// Whether any record was written by this operator for the resource, or for an earlier one of its
+    /// name.
+    pub fn has_authenticated(&self) -> bool {
+        self.records.iter().any(|it| it.authenticity != Authenticity::Unauthenticated)
+    }
+
+    fn stored(&self, revision: u32) -> Option<&Stored> {
+        self.records.iter().find(|stored| stored.release.version == revision)
     }
 
     /// All readable revisions, oldest first.
@@ -193,12 +230,12 @@ impl History {
             matches!(release.info.status, Status::Uninstalled | Status::Uninstalling)
         };
         let is_install = self.newest().is_some_and(gone) || !self.releases().any(ever);
-        self.facts(self.newest_revision() + 1, is_install)
+        self.facts(self.newest_revision().saturating_add(1), is_install)
     }
 
     pub(crate) fn newest_revision(&self) -> u32 {
         let readable = self.records.last().map_or(0, |stored| stored.release.version);
-        self.unreadable.iter().map(|(revision, _)| *revision).fold(readable, u32::max)
+        self.unreadable.iter().map(|unreadable| unreadable.revision).fold(readable, u32::max)
     }
 
     /// How long before reading something happened, by the clock of whoever wrote it; `None` if it

@@ -7,12 +7,15 @@ use catamaran_cluster::apply::metadata_str;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use super::store::{SECRET_TYPE, Store, secrets, take_in, type_of};
+use super::store::{SECRET_TYPE, Store, secrets, type_of};
 use crate::Error;
 use crate::plan::History;
 
 /// How many records a page of a list has.
 const PAGE: u32 = 250;
+
+/// The records of a release are kept for later unless they have more bytes than this.
+const LARGEST: usize = 4 * 1024 * 1024;
 
 /// The records of one release as they were read, in little room: as text, and compressed as they lie in
 /// the cluster.
@@ -54,9 +57,9 @@ impl Packed {
         self.records.iter().map(|record| record.len()).sum()
     }
 
-    /// Takes a record in; false if it is none that stands for itself.
+    /// Takes a record in; false if it is none that stands for itself, or if there are too many to keep.
     fn add(&mut self, mut record: Value) -> bool {
-        if type_of(&record) != SECRET_TYPE {
+        if type_of(&record) != SECRET_TYPE || self.size() > LARGEST {
             return false;
         }
         let revision = label(&record, "version").parse().unwrap_or_default();
@@ -111,7 +114,7 @@ impl Store {
         for record in &packed.records {
             // What was written as JSON can be read as JSON.
             let record = serde_json::from_slice(record).unwrap_or_default();
-            take_in(&mut history, &record, &[]);
+            self.take_in(&mut history, &record, &[]);
         }
         history
     }

@@ -15,7 +15,7 @@ use catamaran_cluster::apply::metadata_str;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::codec::{self, CodecError};
+use super::codec::CodecError;
 use super::model::Release;
 
 /// The value of the label `owner` of an index and its pieces.
@@ -38,6 +38,9 @@ const LARGEST_WHOLE: usize = LARGEST_SECRET - 64 * 1024;
 
 /// Size of a piece, in bytes: far enough below the limit of a request, where it is base64.
 const PIECE: usize = 768 * 1024;
+
+/// As many pieces has a record at most.
+pub const MOST_PIECES: usize = 128;
 
 /// Whether a new record with this payload has to be cut.
 pub fn is_needed(packed: &[u8]) -> bool {
@@ -87,11 +90,23 @@ pub fn names(index: &Value) -> Result<Vec<String>, CodecError> {
         Some(PLUGIN_INDEX) => "extraChunks",
         _ => return Ok(Vec::new()),
     };
-    serde_json::from_slice(&data(index, key)?).map_err(|_| CodecError::Missing)
+    let names: Vec<String> =
+        serde_json::from_slice(&data(index, key)?).map_err(|_| CodecError::Missing)?;
+    match names.len() {
+        0..=MOST_PIECES => Ok(names),
+        _ => Err(CodecError::Pieces { limit: MOST_PIECES }),
+    }
 }
 
-/// Puts a record together from its index and the pieces that were read with it.
-pub fn join(index: &Value, pieces: &[&Value]) -> Result<Release, CodecError> {
+/// Whether a Secret is a piece of a record, so that it may be deleted with it.
+pub fn is_piece_of(release: &Release, piece: &Value) -> bool {
+    let named = metadata_str(piece, "name").strip_prefix(&release.secret_name());
+    piece.get("type").and_then(Value::as_str) == Some(CHUNK)
+        && named.is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// Puts the payload of a record together from its index and the pieces that were read with it.
+pub fn join(index: &Value, pieces: &[&Value]) -> Result<Vec<u8>, CodecError> {
     let mut packed = match index.get("type").and_then(Value::as_str) {
         Some(PLUGIN_INDEX) => data(index, "chunk")?,
         _ => Vec::new(),
@@ -103,7 +118,7 @@ pub fn join(index: &Value, pieces: &[&Value]) -> Result<Release, CodecError> {
             _ => return Err(CodecError::Chunk { name }),
         }
     }
-    codec::unpack(&packed)
+    Ok(packed)
 }
 
 fn data(secret: &Value, key: &str) -> Result<Vec<u8>, CodecError> {
@@ -114,6 +129,11 @@ fn data(secret: &Value, key: &str) -> Result<Vec<u8>, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::codec::{self, Bounds};
+
+    fn unpacked(packed: Result<Vec<u8>, CodecError>) -> Result<Release, CodecError> {
+        codec::unpack(&packed?, Bounds::TRUSTED)
+    }
 
     /// Noise, as gzip makes nothing of repetition.
     fn large() -> Release {
@@ -143,7 +163,7 @@ mod tests {
         secrets.reverse();
         let index = json!({ "type": INDEX, "data": index(&cut) });
         let pieces: Vec<&Value> = secrets.iter().collect();
-        assert_eq!(join(&index, &pieces), Ok(release));
+        assert_eq!(unpacked(join(&index, &pieces)), Ok(release));
         let (name, _) = cut.into_iter().next_back().expect("a piece");
         assert_eq!(join(&index, &pieces[1..]), Err(CodecError::Chunk { name }));
     }
@@ -168,7 +188,7 @@ mod tests {
         }});
         let rest =
             json!({ "metadata": { "name": "k-abc" }, "data": { "chunk": STANDARD.encode(rest) } });
-        assert_eq!(join(&index, &[&rest]), Ok(release));
+        assert_eq!(unpacked(join(&index, &[&rest])), Ok(release));
         let broken =
             json!({ "type": PLUGIN_INDEX, "data": { "chunk": "", "extraChunks": "bm8=" } });
         assert_eq!(join(&broken, &[]), Err(CodecError::Missing));

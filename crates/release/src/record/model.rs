@@ -14,6 +14,10 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+/// The greatest revision that a record of an unknown writer may claim: whoever writes the next ones does
+/// not run out of numbers.
+pub const LARGEST_REVISION: u32 = 1 << 30;
+
 /// A point in time as Helm writes it: RFC 3339 with nanoseconds. "Never" is left out, as by Helm 4;
 /// Helm 3 writes `""` for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

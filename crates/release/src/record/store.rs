@@ -10,11 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use catamaran_cluster::apply::{Applier, ApplyError, FailureKind, Target, metadata, metadata_str};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{ApiResource, PropagationPolicy};
+use kube::api::{ApiResource, ListParams, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::model::{Release, secret_name};
+use super::authenticity::{ANNOTATION, Authenticity, Location, RecordPolicy};
+use super::codec::{Bounds, CodecError};
+use super::model::{LARGEST_REVISION, Release, secret_name};
 use super::{chunks, codec};
 use crate::plan::History;
 use crate::{Clock, Error};
@@ -40,6 +42,9 @@ pub struct Stored {
     pub uid: String,
     /// Who owns its Secret: nobody, unless a Helm operator wrote it.
     pub owners: Arc<[OwnerReference]>,
+    /// Who wrote it, as far as is known. It stays so when the record is written again with another
+    /// status: what was not ours does not become ours by that.
+    pub authenticity: Authenticity,
     /// The label `createdAt`, kept when the record is written again.
     created_at: Option<String>,
     layout: Layout,
@@ -56,6 +61,17 @@ enum Layout {
     Plugins,
 }
 
+/// A Secret that should be a record and cannot be read as one.
+#[derive(Debug, Clone)]
+pub(crate) struct Unreadable {
+    /// The revision by the Secret's name; 0 if that is none of a record of the release.
+    pub revision: u32,
+    /// Why it cannot be read.
+    pub error: CodecError,
+    pub secret: String,
+    uid: String,
+}
+
 /// A piece that no index names: its writer died before the index, or between two of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Loose {
@@ -64,10 +80,27 @@ pub(crate) struct Loose {
     created: Option<Timestamp>,
 }
 
+/// How many records the first page of a list has: all that a limited history has.
+const FIRST_PAGE: u32 = 12;
+/// How many bytes each later page is to have, about.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// How many records each later page has at most.
+const LARGEST_PAGE: usize = 250;
+/// More Secrets than these are no history of a release: whoever may create Secrets may label any number
+/// of them so.
+const MOST_RECORDS: usize = 10_000;
+/// The same, in bytes of their data.
+const MOST_BYTES: usize = 256 * 1024 * 1024;
+
 /// A loose piece may still get its index as long as its writer may be at it.
 const AT_WORK: Duration = Duration::from_mins(10);
 
 impl Stored {
+    /// Whether the driver acts on what it says.
+    pub fn is_trusted(&self) -> bool {
+        self.authenticity == Authenticity::Authenticated
+    }
+
     /// Whether it lies in several Secrets: then the helm CLI does not see it.
     pub fn is_cut(&self) -> bool {
         self.layout != Layout::Whole
@@ -80,7 +113,22 @@ impl Stored {
     pub(crate) fn unsaved(release: Arc<Release>) -> Self {
         let (resource_version, uid) = (String::new(), String::new());
         let (owners, created_at) = (Arc::default(), None);
-        Self { release, resource_version, uid, owners, created_at, layout: Layout::Whole }
+        let authenticity = Authenticity::Authenticated;
+        let layout = Layout::Whole;
+        Self { release, resource_version, uid, owners, authenticity, created_at, layout }
+    }
+
+    /// The same, written by nobody knows whom.
+    pub(crate) fn unauthenticated(release: Arc<Release>) -> Self {
+        Self { authenticity: Authenticity::Unauthenticated, ..Self::unsaved(release) }
+    }
+}
+
+#[cfg(test)]
+impl Unreadable {
+    /// A record of a revision that no Secret holds.
+    pub(crate) fn unsaved(revision: u32, error: CodecError) -> Self {
+        Self { revision, error, secret: secret_name("rel", revision), uid: String::new() }
     }
 }
 
@@ -121,7 +169,8 @@ impl Teller {
 /// Reads and writes records.
 ///
 /// The helm CLI writes records without preconditions and drops every other metadata of theirs, so
-/// nothing but the payload counts, and no owner reference is put on them.
+/// nothing but the payload counts, and no owner reference is put on them. The signature goes with it:
+/// what another program wrote is not authenticated, see [`RecordPolicy`].
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(super) applier: Applier,
@@ -129,12 +178,27 @@ pub struct Store {
     /// Where all records lie; `None` is the namespace of each release.
     place: Option<Arc<str>>,
     teller: Teller,
+    pub(super) policy: RecordPolicy,
 }
 
 impl Store {
     /// A store that reads and writes by this applier.
     pub fn new(applier: Applier) -> Self {
-        Self { applier, clock: Clock::default(), teller: Teller::default(), place: None }
+        let (clock, teller, policy) =
+            (Clock::default(), Teller::default(), RecordPolicy::default());
+        Self { applier, clock, teller, place: None, policy }
+    }
+
+    /// The same, acting on these records.
+    #[must_use]
+    pub fn policy(mut self, policy: RecordPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Whether records have to be authenticated.
+    pub(crate) fn authenticates(&self) -> bool {
+        matches!(self.policy, RecordPolicy::Authenticate { .. })
     }
 
     /// The same, for records that all lie in this namespace.
@@ -162,33 +226,64 @@ impl Store {
         self
     }
 
-    /// All records of a release, oldest first: one LIST. (And a GET for each piece of a record of
-    /// helm-operator-plugins, whose pieces do not tell whose they are.)
+    /// All records of a release, oldest first: one LIST, unless there are more than a limited history has.
+    /// (And a GET for each piece of a record of helm-operator-plugins, whose pieces do not tell whose they
+    /// are.)
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
         // What all records carry, and little else does, whatever the values.
         let labels = format!("name={name},owner,status,version");
         let place = self.place.as_deref().unwrap_or(namespace);
-        let mut found = self.applier.list(&secrets(), place, &labels).await?;
+        let mut history = History::empty(namespace, name, self.clock.now());
+        let mut params = ListParams::default().labels(&labels).limit(FIRST_PAGE);
+        let mut cut = Vec::new();
+        let (mut count, mut bytes) = (0_usize, 0_usize);
+        loop {
+            let (page, more) = self.applier.page(&secrets(), Some(place), &params).await?;
+            count = count.saturating_add(page.len());
+            bytes = bytes.saturating_add(page.iter().map(size_of).sum());
+            // What stands for itself is unpacked at once: packed and unpacked it takes more room.
+            for secret in page {
+                match type_of(&secret) {
+                    SECRET_TYPE => self.take_in(&mut history, &secret, &[]),
+                    _ => cut.push(secret),
+                }
+            }
+            let Some(token) = more else { break };
+            if count > MOST_RECORDS || bytes > MOST_BYTES {
+                return Err(Error::TooManyRecords { name: name.to_owned() });
+            }
+            let fitting = PAGE_BYTES / (bytes / count.max(1)).max(1);
+            let limit = u32::try_from(fitting.clamp(1, LARGEST_PAGE)).unwrap_or(FIRST_PAGE);
+            params = params.limit(limit).continue_token(&token);
+        }
+        self.take_in_cut(&mut history, cut).await?;
+        Ok(history)
+    }
+
+    /// Puts the records that lie in several Secrets into the history.
+    async fn take_in_cut(&self, history: &mut History, mut found: Vec<Value>) -> Result<(), Error> {
         let plugins = found.iter().filter(|secret| type_of(secret) == chunks::PLUGIN_INDEX);
-        let elsewhere: Vec<String> =
-            plugins.filter_map(|index| chunks::names(index).ok()).flatten().collect();
+        let elsewhere: Vec<String> = plugins
+            .filter_map(|index| chunks::names(index).ok())
+            .flatten()
+            .take(chunks::MOST_PIECES)
+            .collect();
         for name in elsewhere {
-            found.extend(self.applier.get(&self.target(namespace, name)).await?);
+            found.extend(self.applier.get(&self.target(history.namespace(), name)).await?);
         }
         let of_type = |types: [&'static str; 2]| {
             found.iter().filter(move |secret| types.contains(&type_of(secret)))
         };
         let pieces: Vec<&Value> = of_type([chunks::CHUNK, chunks::PLUGIN_CHUNK]).collect();
         let indices = || of_type([chunks::INDEX, chunks::PLUGIN_INDEX]);
-        let mut history = History::empty(namespace, name, self.clock.now());
-        for record in of_type([SECRET_TYPE, SECRET_TYPE]).chain(indices()) {
-            take_in(&mut history, record, &pieces);
+        for record in indices() {
+            self.take_in(history, record, &pieces);
         }
         let named: HashSet<String> =
             indices().filter_map(|index| chunks::names(index).ok()).flatten().collect();
         let is_loose = |piece: &&&Value| !named.contains(metadata_str(piece, "name"));
         history.loose = pieces.iter().filter(is_loose).map(|piece| Loose::new(piece)).collect();
-        Ok(history)
+        Ok(())
     }
 
     /// The record of one revision, by one GET; `None` if there is none, or if it lies in several Secrets.
@@ -201,7 +296,8 @@ impl Store {
         let found = self.applier.get(&self.target(namespace, secret_name(name, revision))).await?;
         let whole = found.filter(|record| type_of(record) == SECRET_TYPE);
         // One that cannot be read is told of by who reads the history.
-        Ok(whole.and_then(|record| read(&record, &[]).ok()))
+        let read = |record: Value| self.read(&record, &[], (namespace, name), 0).ok();
+        Ok(whole.and_then(read).map(|(stored, _)| stored))
     }
 
     /// Whether there is a record of a revision.
@@ -215,20 +311,22 @@ impl Store {
     pub async fn create(&self, release: Release, packed: &[u8]) -> Result<Stored, Error> {
         let now = self.clock.now().as_second().to_string();
         let cut = chunks::is_needed(packed);
-        self.post(release, packed, cut, [("createdAt", now)]).await
+        let ours = Authenticity::Authenticated;
+        self.post((release, ours), packed, cut, [("createdAt", now)]).await
     }
 
     async fn post(
         &self,
-        release: Release,
+        (release, authenticity): (Release, Authenticity),
         packed: &[u8],
         cut: bool,
         times: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Stored, Error> {
-        let secret = self.lay_out(&release, packed, cut, times).await?;
+        let mut secret = self.lay_out(&release, packed, cut, times).await?;
+        self.sign(&mut secret, &release, authenticity, packed);
         let target = self.target(&release.namespace, release.secret_name());
         match self.applier.create(&target, &secret).await {
-            Ok(live) => Ok(self.teller.wrote(stored(&live, release))),
+            Ok(live) => Ok(self.teller.wrote(stored(&live, release, authenticity))),
             Err(error) if error.kind == FailureKind::AlreadyExists => {
                 Err(Error::Raced { name: release.name, revision: release.version })
             }
@@ -245,15 +343,17 @@ impl Store {
         if old.layout == Layout::Plugins {
             // A Secret keeps its type, and its name is taken: the one has to go before the other.
             self.delete(old).await?;
-            return self.post(release, &packed, chunks::is_needed(&packed), times).await;
+            let cut = chunks::is_needed(&packed);
+            return self.post((release, old.authenticity), &packed, cut, times).await;
         }
         let mut secret = self.lay_out(&release, &packed, old.is_cut(), times).await?;
+        self.sign(&mut secret, &release, old.authenticity, &packed);
         if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), old.resource_version.clone().into());
         }
         let target = self.target(&release.namespace, release.secret_name());
         let live = self.applier.replace(&target, &secret).await?;
-        let new = self.teller.wrote(stored(&live, release));
+        let new = self.teller.wrote(stored(&live, release, old.authenticity));
         self.drop_pieces(&old.release, &old.layout, &new.layout).await?;
         Ok(new)
     }
@@ -265,6 +365,15 @@ impl Store {
         self.teller.deletes(&old.release);
         self.applier.delete(&target, &old.uid, PropagationPolicy::Background).await?;
         self.drop_pieces(&old.release, &old.layout, &Layout::Whole).await
+    }
+
+    /// Deletes the Secrets of a release that cannot be read as records.
+    pub(crate) async fn drop_unreadable(&self, history: &mut History) -> Result<(), ApplyError> {
+        for Unreadable { secret, uid, .. } in std::mem::take(&mut history.unreadable) {
+            let target = self.target(history.namespace(), secret);
+            self.applier.delete(&target, &uid, PropagationPolicy::Background).await?;
+        }
+        Ok(())
     }
 
     /// Deletes pieces that nothing names; without `all` only those that no writer can be at.
@@ -311,6 +420,31 @@ impl Store {
         Ok(index)
     }
 
+    /// Signs a record that is about to be written, if what it says is ours.
+    fn sign(
+        &self,
+        secret: &mut Value,
+        release: &Release,
+        authenticity: Authenticity,
+        packed: &[u8],
+    ) {
+        if authenticity != Authenticity::Authenticated {
+            return;
+        }
+        let secret_name = release.secret_name();
+        let at = self.location(&secret_name, (&release.namespace, &release.name));
+        let Some(signature) = self.policy.sign(at, packed) else { return };
+        if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("annotations".to_owned(), json!({ ANNOTATION: signature }));
+        }
+    }
+
+    fn location<'a>(&'a self, secret_name: &'a str, release: (&'a str, &'a str)) -> Location<'a> {
+        let (release_namespace, release_name) = release;
+        let secret_namespace = self.place.as_deref().unwrap_or(release_namespace);
+        Location { secret_namespace, secret_name, release_namespace, release_name }
+    }
+
     /// Says in a Secret where it lies.
     fn put(&self, secret: &mut Value) {
         if let (Some(place), Some(namespace)) =
@@ -347,7 +481,10 @@ impl Store {
         let kept = names(new);
         for name in names(old).into_iter().filter(|name| !kept.contains(name)) {
             let target = self.target(&release.namespace, name);
-            if let Some(piece) = self.applier.get(&target).await? {
+            // The index names them, and an index may name what it likes.
+            if let Some(piece) = self.applier.get(&target).await?
+                && chunks::is_piece_of(release, &piece)
+            {
                 let uid = metadata_str(&piece, "uid");
                 self.applier.delete(&target, uid, PropagationPolicy::Background).await?;
             }
@@ -366,17 +503,93 @@ impl Loose {
     }
 }
 
-/// Puts a record into the history, or what is wrong with it.
-pub(super) fn take_in(history: &mut History, record: &Value, pieces: &[&Value]) {
-    match read(record, pieces) {
-        Ok(stored) => history.put(stored),
-        Err(error) => {
-            let (secret, namespace) = (metadata_str(record, "name"), history.namespace());
-            tracing::warn!(namespace, secret, %error, "a release record cannot be read");
-            let revision = secret.rsplit_once(".v").and_then(|(_, v)| v.parse().ok()).unwrap_or(0);
-            history.unreadable.push((revision, error));
+impl Store {
+    /// Puts a record into the history, or what is wrong with it.
+    pub(super) fn take_in(&self, history: &mut History, record: &Value, pieces: &[&Value]) {
+        let (of, claimed) = ((history.namespace(), history.name()), history.claimed);
+        match self.read(record, pieces, of, claimed) {
+            Ok((stored, claimed)) => {
+                history.claimed = claimed;
+                history.put(stored);
+            }
+            Err(error) => {
+                let (secret, namespace) = (metadata_str(record, "name"), history.namespace());
+                tracing::warn!(namespace, secret, %error, "a release record cannot be read");
+                let revision = secret.rsplit_once(".v").and_then(|(_, v)| v.parse().ok());
+                let is_its = |revision: &u32| {
+                    *revision <= LARGEST_REVISION
+                        && secret == secret_name(history.name(), *revision)
+                };
+                let revision = revision.filter(is_its).unwrap_or(0);
+                let (secret, uid) = (secret.to_owned(), metadata_str(record, "uid").to_owned());
+                history.unreadable.push(Unreadable { revision, error, secret, uid });
+            }
         }
     }
+
+    /// Reads a record of a release, given by its namespace and name. `claimed` is how many bytes the records
+    /// of unknown writers have that were read before it; yields the same after it.
+    fn read(
+        &self,
+        secret: &Value,
+        pieces: &[&Value],
+        of: (&str, &str),
+        claimed: u64,
+    ) -> Result<(Stored, u64), CodecError> {
+        let packed = if type_of(secret) == SECRET_TYPE {
+            let data = secret.pointer("/data/release").and_then(Value::as_str);
+            let payload = STANDARD.decode(data.ok_or(CodecError::Missing)?);
+            codec::packed(&payload.map_err(|_| CodecError::Base64)?)?
+        } else {
+            chunks::join(secret, pieces)?
+        };
+        let annotations = metadata(secret).get("annotations");
+        let signature = annotations.and_then(|all| all.get(ANNOTATION)).and_then(Value::as_str);
+        let name = metadata_str(secret, "name");
+        let authenticity = self.policy.verify(self.location(name, of), &packed, signature);
+        let bounds = match authenticity {
+            Authenticity::Authenticated => Bounds::TRUSTED,
+            Authenticity::EarlierOwner | Authenticity::Unauthenticated => {
+                Bounds::CLAIMED.after(claimed)
+            }
+        };
+        let (mut release, size) = codec::unpack_sized(&packed, bounds)?;
+        release.labels = users_labels(secret);
+        if release.namespace.is_empty() {
+            of.0.clone_into(&mut release.namespace);
+        }
+        let is_claimed = authenticity != Authenticity::Authenticated;
+        if release.version == 0 || (is_claimed && release.version > LARGEST_REVISION) {
+            return Err(CodecError::Revision);
+        }
+        // All later requests about the record go where it says that it is.
+        if (&*release.namespace, &*release.name) != of || release.secret_name() != name {
+            return Err(CodecError::Misplaced);
+        }
+        let claimed = if is_claimed { claimed.saturating_add(size) } else { claimed };
+        Ok((stored(secret, release, authenticity), claimed))
+    }
+}
+
+/// How many bytes of data a Secret has, as they are sent.
+fn size_of(secret: &Value) -> usize {
+    let data = secret.get("data").and_then(Value::as_object);
+    data.into_iter().flatten().filter_map(|(_, value)| value.as_str()).map(str::len).sum()
+}
+
+/// The labels of a record that a user put there.
+fn users_labels(secret: &Value) -> BTreeMap<String, String> {
+    let labels = metadata(secret).get("labels").and_then(Value::as_object);
+    let system: &[&str] = match type_of(secret) {
+        chunks::PLUGIN_INDEX => &PLUGIN_LABELS,
+        _ => &SYSTEM_LABELS,
+    };
+    labels
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !system.contains(&key.as_str()))
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 pub(super) fn type_of(secret: &Value) -> &str {
@@ -415,40 +628,13 @@ fn secret(
     })
 }
 
-fn read(secret: &Value, pieces: &[&Value]) -> Result<Stored, codec::CodecError> {
-    let mut release = if type_of(secret) == SECRET_TYPE {
-        let data = secret.pointer("/data/release").and_then(Value::as_str);
-        let payload = STANDARD
-            .decode(data.ok_or(codec::CodecError::Missing)?)
-            .map_err(|_| codec::CodecError::Base64)?;
-        codec::decode(&payload)?
-    } else {
-        chunks::join(secret, pieces)?
-    };
-    let labels = metadata(secret).get("labels").and_then(Value::as_object);
-    let system: &[&str] = match type_of(secret) {
-        chunks::PLUGIN_INDEX => &PLUGIN_LABELS,
-        _ => &SYSTEM_LABELS,
-    };
-    release.labels = labels
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !system.contains(&key.as_str()))
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect();
-    if release.namespace.is_empty() {
-        metadata_str(secret, "namespace").clone_into(&mut release.namespace);
-    }
-    Ok(stored(secret, release))
-}
-
 fn owners(live: &Value) -> Vec<OwnerReference> {
     let listed = metadata(live).get("ownerReferences").and_then(Value::as_array);
     let read = |owner: &Value| serde_json::from_value(owner.clone()).ok();
     listed.into_iter().flatten().filter_map(read).collect()
 }
 
-fn stored(live: &Value, release: Release) -> Stored {
+fn stored(live: &Value, release: Release, authenticity: Authenticity) -> Stored {
     let created_at = metadata(live).get("labels").and_then(|labels| labels.get("createdAt"));
     let layout = match type_of(live) {
         chunks::INDEX => Layout::Cut(chunks::names(live).unwrap_or_default()),
@@ -460,6 +646,7 @@ fn stored(live: &Value, release: Release) -> Stored {
         resource_version: metadata_str(live, "resourceVersion").to_owned(),
         uid: metadata_str(live, "uid").to_owned(),
         owners: owners(live).into(),
+        authenticity,
         created_at: created_at.and_then(Value::as_str).map(str::to_owned),
         layout,
     }

@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_localcluster::Namespace;
-use catamaran_release::{Action, Done, Driver};
+use catamaran_release::record::codec;
+use catamaran_release::{Action, Done, Driver, RecordKeys, RecordOwner, RecordPolicy};
 use kube::Client;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
@@ -99,9 +100,45 @@ async fn a_record_that_lost_a_piece_is_told_and_nothing_is_done() {
         .expect("deleted");
     let error = wish.reconcile(&driver).await.expect_err("an error").to_string();
     let expected = format!(
-        "record sh.helm.release.v1.large.v1 cannot be read: its piece {lost:?} is missing or damaged"
+        "record sh.helm.release.v1.large.v1 cannot be read: its piece {lost:?} is missing or damaged; \
+         restore the Secret or delete it to go on"
     );
     assert_eq!(error, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_with_forged_pieces_is_not_authenticated() {
+    let cluster = cluster().await;
+    let namespace = cluster.namespace("chunks-forged").await.expect("a namespace");
+    let client = cluster.client();
+    let keys = RecordKeys::new(&[[7_u8; 32]]);
+    let policy = RecordPolicy::Authenticate { keys, owner: RecordOwner::default() };
+    let driver = driver(&client).record_policy(policy);
+    let wish = Wish::new(&namespace, "large", five_mib());
+    wish.reconcile(&driver).await.expect("installed");
+    let history = driver.history(&namespace, "large").await.expect("a history");
+    assert!(history.is_newest_trusted());
+
+    let mut forged = history.newest().map(|newest| (**newest).clone()).expect("a record");
+    forged.manifest = forged.manifest.replace("noise-0", "forge-0");
+    let packed = codec::pack(&forged).expect("packed");
+    let index = live(&client, &namespace, "Secret", &forged.secret_name()).await;
+    let names = STANDARD.decode(index["data"]["chunks"].as_str().expect("names")).expect("base64");
+    let names: Vec<String> = serde_json::from_slice(&names).expect("names");
+    let secrets = api(&client, &namespace, "Secret");
+    for (name, piece) in names.iter().zip(packed.chunks(packed.len().div_ceil(names.len()))) {
+        let mut secret = secrets.get(name).await.expect("a piece");
+        secrets.delete(name, &DeleteParams::default()).await.expect("deleted");
+        secret.data["data"]["chunk"] = STANDARD.encode(piece).into();
+        (secret.metadata.resource_version, secret.metadata.uid) = (None, None);
+        secrets.create(&PostParams::default(), &secret).await.expect("created");
+    }
+    let history = driver.history(&namespace, "large").await.expect("a history");
+    let newest = history.newest().expect("a record");
+    assert!(newest.manifest.contains("forge-0"), "it can be read");
+    assert!(!history.is_newest_trusted());
+    let error = driver.repair(&history, None, &[]).await.expect_err("an error").to_string();
+    assert!(error.contains("not authenticated"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

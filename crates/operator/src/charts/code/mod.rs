@@ -131,7 +131,7 @@ pub struct Planned<'a> {
     pub values: &'a Values,
     /// The objects, as text; for an uninstall those that go. Secrets are among them.
     pub manifest: &'a str,
-    /// The revision that is deployed.
+    /// The revision that is deployed, if this operator has written its record.
     pub deployed: Option<&'a Release>,
 }
 

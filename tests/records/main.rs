@@ -1,7 +1,10 @@
-//! A helm command beside the operator: noticed without asking, told, and brought back by the rules.
+//! Records that others write: a helm command beside the operator is noticed without asking, told, and
+//! brought back by the rules; a forger gets nothing done.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
+mod forged;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::time::Duration;
