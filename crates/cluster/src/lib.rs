@@ -4,6 +4,7 @@
 //! This crate knows no Helm.
 
 pub mod apply;
+pub mod budget;
 pub mod cel;
 pub mod conditions;
 pub mod culprit;

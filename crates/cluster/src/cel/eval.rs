@@ -3,33 +3,36 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::CelError;
 use super::functions;
 use super::parse::{Each, Expr};
 use super::value::{Val, exact};
-
-/// Steps of one evaluation: a node of the expression, an item, 16 bytes of a string. Some milliseconds.
-const MOST_STEPS: usize = 50_000;
+use crate::budget::Budget;
 
 /// The variables of one evaluation, and what it may still cost.
 pub(super) struct Scope<'a> {
     variables: Vec<(&'a str, Val<'a>)>,
-    left: usize,
+    /// Variables besides those, by their names.
+    fields: Option<&'a Map<String, Value>>,
+    pub budget: Budget,
 }
 
 type Answer<'a> = Result<Val<'a>, CelError>;
 
 impl<'a> Scope<'a> {
-    pub fn new(variables: &[(&'a str, &'a Value)]) -> Self {
+    pub fn new(
+        variables: &[(&'a str, &'a Value)],
+        fields: Option<&'a Map<String, Value>>,
+        budget: Budget,
+    ) -> Self {
         let variables = variables.iter().map(|(name, value)| (*name, Val::of(value))).collect();
-        Self { variables, left: MOST_STEPS }
+        Self { variables, fields, budget }
     }
 
     pub fn spend(&mut self, steps: usize) -> Result<(), CelError> {
-        self.left = self.left.checked_sub(steps).ok_or(CelError::TooCostly)?;
-        Ok(())
+        self.budget.spend(steps).map_err(|_| CelError::TooCostly)
     }
 
     pub fn eval(&mut self, expr: &'a Expr) -> Answer<'a> {
@@ -40,11 +43,11 @@ impl<'a> Scope<'a> {
             Expr::Int(number) => Ok(Val::Int(*number)),
             Expr::Uint(number) => Ok(Val::Uint(*number)),
             Expr::Double(number) => Ok(Val::Double(*number)),
-            Expr::Text(text) => Ok(Val::Text(text.as_str().into())),
+            Expr::Text(text) => Ok(Val::borrowed(text)),
             Expr::Name(name) => self.variable(name),
             Expr::Select { of, field, optional } => {
                 let of = self.eval(of)?;
-                let found = self.member(of, &Val::Text(field.as_str().into()), *optional)?;
+                let found = self.member(of, &Val::borrowed(field), *optional)?;
                 found.ok_or_else(|| CelError::Absent(format!("there is no {field}")))
             }
             Expr::Has { of, field } => self.has(of, field),
@@ -96,8 +99,9 @@ impl<'a> Scope<'a> {
 
     fn variable(&mut self, name: &str) -> Answer<'a> {
         let found = self.variables.iter().rev().find(|(known, _)| *known == name);
+        let field = || self.fields?.get(name).map(Val::of);
         let absent = || CelError::Absent(format!("there is no {name}"));
-        found.map(|(_, value)| value.clone()).ok_or_else(absent)
+        found.map(|(_, value)| value.clone()).or_else(field).ok_or_else(absent)
     }
 
     /// A field or an item, if it is there. What is optional stays so.
@@ -125,7 +129,7 @@ impl<'a> Scope<'a> {
             Val::Optional(Some(inside)) => (*inside).clone(),
             of => of,
         };
-        let found = of.get(&Val::Text(field.into()), self)?;
+        let found = of.get(&Val::borrowed(field), self)?;
         Ok(Val::Bool(found.is_some()))
     }
 
@@ -140,7 +144,7 @@ impl<'a> Scope<'a> {
             "!=" => left.equals(&right, self).map(|equal| Val::Bool(!equal)),
             "in" => self.contains(&right, &left).map(Val::Bool),
             "<" | "<=" | ">" | ">=" => {
-                let order = left.order(&right)?;
+                let order = left.order(&right, self)?;
                 Ok(Val::Bool(order.is_some_and(|order| match sign {
                     "<" => order == Ordering::Less,
                     "<=" => order != Ordering::Greater,
@@ -202,7 +206,7 @@ impl<'a> Scope<'a> {
             })),
             (Val::Text(left), Val::Text(right)) if sign == "+" => {
                 self.spend((left.len() + right.len()) / 16)?;
-                Ok(Val::text(left.into_owned() + &right))
+                Ok(Val::text([&*left, &*right].concat()))
             }
             (left, right) if sign == "+" => match (left.items(self)?, right.items(self)?) {
                 (Some(mut left), Some(right)) => {

@@ -2,13 +2,11 @@
 //! endsWith matches lowerAscii upperAscii trim split replace`, of lists `size join`, of optional values
 //! `hasValue value orValue or`; `optional.of` and its kin are not there.
 
-use std::borrow::Cow;
-
 use regex::RegexBuilder;
 
 use super::CelError;
 use super::eval::{Scope, integer, unfit};
-use super::value::Val;
+use super::value::{Text, Val};
 
 /// What a pattern may come to when it is made ready, in bytes.
 const PATTERN_SIZE: usize = 1 << 16;
@@ -42,8 +40,11 @@ pub(super) fn call<'a>(scope: &mut Scope<'a>, function: &str, args: &[Val<'a>]) 
     let [value] = args else { return Err(unknown(function)) };
     let wrong = || unfit(function, value);
     let not_one = || CelError::Unfit(format!("{function} cannot read the string"));
+    if let Val::Text(text) = value {
+        scope.spend(text.len() / 16)?;
+    }
     match (function, value) {
-        ("size", value) => size(scope, value),
+        ("size", value) => size(value),
         ("dyn", value) => Ok(value.clone()),
         ("string", Val::Text(_)) | ("int", Val::Int(_)) | ("uint", Val::Uint(_)) => {
             Ok(value.clone())
@@ -63,7 +64,7 @@ pub(super) fn call<'a>(scope: &mut Scope<'a>, function: &str, args: &[Val<'a>]) 
         ("double", Val::Int(number)) => Ok(Val::Double(*number as f64)),
         #[expect(clippy::cast_precision_loss, reason = "as in CEL")]
         ("double", Val::Uint(number)) => Ok(Val::Double(*number as f64)),
-        ("bool", Val::Text(text)) => match text.as_ref() {
+        ("bool", Val::Text(text)) => match &**text {
             "true" | "True" | "TRUE" | "t" | "1" => Ok(Val::Bool(true)),
             "false" | "False" | "FALSE" | "f" | "0" => Ok(Val::Bool(false)),
             _ => Err(not_one()),
@@ -72,12 +73,9 @@ pub(super) fn call<'a>(scope: &mut Scope<'a>, function: &str, args: &[Val<'a>]) 
     }
 }
 
-fn size<'a>(scope: &mut Scope<'a>, value: &Val<'a>) -> Answer<'a> {
+fn size<'a>(value: &Val<'a>) -> Answer<'a> {
     let count = match value {
-        Val::Text(text) => {
-            scope.spend(text.len() / 16)?;
-            text.chars().count()
-        }
+        Val::Text(text) => text.chars().count(),
         Val::Array(items) => items.len(),
         Val::List(items) => items.len(),
         Val::Object(fields) => fields.len(),
@@ -94,7 +92,7 @@ pub(super) fn method<'a>(
     args: &[Val<'a>],
 ) -> Answer<'a> {
     match (of, function, args) {
-        (of, "size", []) => size(scope, of),
+        (of, "size", []) => call(scope, "size", std::slice::from_ref(of)),
         (Val::Optional(inside), function, args) => optional(inside.as_deref(), function, args),
         (Val::Text(text), function, args) => {
             scope.spend(text.len() / 16)?;
@@ -121,12 +119,13 @@ fn string<'a>(scope: &mut Scope<'a>, text: &str, function: &str, args: &[Val<'a>
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Val::text(text.trim().to_owned())),
-        ("contains", [Val::Text(part)]) => Ok(Val::Bool(text.contains(part.as_ref()))),
-        ("startsWith", [Val::Text(part)]) => Ok(Val::Bool(text.starts_with(part.as_ref()))),
-        ("endsWith", [Val::Text(part)]) => Ok(Val::Bool(text.ends_with(part.as_ref()))),
+        ("contains", [Val::Text(part)]) => Ok(Val::Bool(text.contains(&**part))),
+        ("startsWith", [Val::Text(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
+        ("endsWith", [Val::Text(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
         ("matches", [Val::Text(pattern)]) => {
-            // Making it ready costs more than finding it.
-            scope.spend(500 + pattern.len())?;
+            // Making it ready costs more than finding it; and a short one may have many states, each
+            // of which is looked at for each character.
+            scope.spend(1000 + pattern.len() + text.len() * 8)?;
             let mut builder = RegexBuilder::new(pattern);
             builder.size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE);
             let pattern =
@@ -135,7 +134,7 @@ fn string<'a>(scope: &mut Scope<'a>, text: &str, function: &str, args: &[Val<'a>
         }
         ("split", [Val::Text(by)]) => {
             scope.spend(text.len())?;
-            let parts: Vec<Val<'a>> = match by.as_ref() {
+            let parts: Vec<Val<'a>> = match &**by {
                 "" => text.chars().map(|c| Val::text(c.to_string())).collect(),
                 by => text.split(by).map(|part| Val::text(part.to_owned())).collect(),
             };
@@ -144,7 +143,7 @@ fn string<'a>(scope: &mut Scope<'a>, text: &str, function: &str, args: &[Val<'a>
         ("replace", [Val::Text(old), Val::Text(new)]) => {
             // At most one replacement before each byte and one at the end.
             scope.spend((text.len() + 1).saturating_mul(new.len() + 1) / 16)?;
-            Ok(Val::text(text.replace(old.as_ref(), new)))
+            Ok(Val::text(text.replace(&**old, new)))
         }
         _ => Err(CelError::Unfit(format!("{function} is not for a string and these arguments"))),
     }
@@ -152,7 +151,7 @@ fn string<'a>(scope: &mut Scope<'a>, text: &str, function: &str, args: &[Val<'a>
 
 fn join<'a>(scope: &mut Scope<'a>, of: &Val<'a>, args: &[Val<'a>]) -> Answer<'a> {
     let between = match args {
-        [] => Cow::Borrowed(""),
+        [] => Text::Borrowed(""),
         [Val::Text(between)] => between.clone(),
         [other, ..] => return Err(unfit("join", other)),
     };

@@ -2,7 +2,7 @@
 //!
 //! Anybody who may annotate an object may write such a rule, so it can neither hang nor end the process:
 //! length, nesting and steps are bounded, the latter as in the API server by what an expression really
-//! costs. (The crate `cel` has no bound on steps and brings a generated parser of 10,000 lines.)
+//! costs, and for all expressions about one object together ([`Budget`]). (The crate `cel` has no bound on steps and brings a generated parser of 10,000 lines.)
 //!
 //! There are: literals but bytes, lists, maps, all operators, `has` `all` `exists` `exists_one` `map`
 //! `filter`, optional fields (`a.?b.orValue(c)`, `a[?0]`) and the [functions](functions). There are not:
@@ -14,8 +14,9 @@ mod lex;
 mod parse;
 mod value;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::budget::Budget;
 use eval::Scope;
 use parse::Expr;
 
@@ -72,16 +73,45 @@ impl Program {
         &self.text
     }
 
-    /// Whether the expression is true of these variables.
+    /// Whether the expression is true of these variables. What it costs is taken from the budget.
     ///
     /// # Errors
     ///
     /// Where it is neither true nor false, or has no answer.
-    pub fn holds(&self, variables: &[(&str, &Value)]) -> Result<bool, CelError> {
-        match Scope::new(variables).eval(&self.root)? {
-            value::Val::Bool(answer) => Ok(answer),
-            other => Err(CelError::Unfit(format!("it is {} and not true or false", other.kind()))),
-        }
+    pub fn holds(
+        &self,
+        variables: &[(&str, &Value)],
+        budget: &mut Budget,
+    ) -> Result<bool, CelError> {
+        self.truth(variables, None, budget)
+    }
+
+    /// The same of an object, which is the variable `object`; its fields are variables, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::holds`].
+    pub fn holds_of(&self, object: &Value, budget: &mut Budget) -> Result<bool, CelError> {
+        self.truth(&[("object", object)], object.as_object(), budget)
+    }
+
+    fn truth(
+        &self,
+        variables: &[(&str, &Value)],
+        fields: Option<&Map<String, Value>>,
+        budget: &mut Budget,
+    ) -> Result<bool, CelError> {
+        let mut scope = Scope::new(variables, fields, std::mem::take(budget));
+        let value = scope.eval(&self.root);
+        let answer = match value {
+            Ok(value::Val::Bool(answer)) => Ok(answer),
+            Ok(other) => {
+                Err(CelError::Unfit(format!("it is {} and not true or false", other.kind())))
+            }
+            Err(error) => Err(error),
+        };
+        *budget = scope.budget;
+        answer
     }
 
     /// What the expression is, as JSON.
@@ -89,8 +119,12 @@ impl Program {
     /// # Errors
     ///
     /// Where it has no answer.
-    pub fn evaluate(&self, variables: &[(&str, &Value)]) -> Result<Value, CelError> {
-        let scope = &mut Scope::new(variables);
+    pub fn evaluate(
+        &self,
+        variables: &[(&str, &Value)],
+        budget: Budget,
+    ) -> Result<Value, CelError> {
+        let scope = &mut Scope::new(variables, None, budget);
         let value = scope.eval(&self.root)?;
         value.json(scope)
     }

@@ -1,13 +1,33 @@
 //! What an expression and its parts are worth.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use serde_json::{Map, Number, Value};
 
 use super::CelError;
 use super::eval::Scope;
+
+/// A text; cheap to clone, however long.
+#[derive(Clone, Debug)]
+pub(super) enum Text<'a> {
+    /// Of a variable, or of the expression.
+    Borrowed(&'a str),
+    /// Made by the expression.
+    Made(Rc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Made(text) => text,
+        }
+    }
+}
 
 /// A value; cheap to clone.
 #[derive(Clone, Debug)]
@@ -17,7 +37,7 @@ pub(super) enum Val<'a> {
     Int(i64),
     Uint(u64),
     Double(f64),
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
     /// Of a variable.
     Array(&'a [Value]),
     /// Of a variable.
@@ -39,14 +59,18 @@ impl<'a> Val<'a> {
                 (None, Some(number)) => Self::Uint(number),
                 (None, None) => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
-            Value::String(text) => Self::Text(Cow::Borrowed(text)),
+            Value::String(text) => Self::borrowed(text),
             Value::Array(items) => Self::Array(items),
             Value::Object(fields) => Self::Object(fields),
         }
     }
 
     pub fn text(text: String) -> Self {
-        Self::Text(Cow::Owned(text))
+        Self::Text(Text::Made(text.into()))
+    }
+
+    pub fn borrowed(text: &'a str) -> Self {
+        Self::Text(Text::Borrowed(text))
     }
 
     pub fn list(items: Vec<Self>) -> Self {
@@ -87,7 +111,7 @@ impl<'a> Val<'a> {
         Ok(match self {
             Self::Object(fields) => {
                 scope.spend(fields.len())?;
-                Some(fields.keys().map(|key| Self::Text(Cow::Borrowed(key))).collect())
+                Some(fields.keys().map(|key| Self::borrowed(key)).collect())
             }
             Self::Map(entries) => {
                 scope.spend(entries.len())?;
@@ -100,7 +124,10 @@ impl<'a> Val<'a> {
     /// What a map has under a key; `Err` where this is no map.
     pub fn get(&self, key: &Self, scope: &mut Scope<'a>) -> Result<Option<Self>, CelError> {
         match (self, key) {
-            (Self::Object(fields), Self::Text(key)) => Ok(fields.get(key.as_ref()).map(Self::of)),
+            (Self::Object(fields), Self::Text(key)) => {
+                scope.spend(key.len() / 16)?;
+                Ok(fields.get(&**key).map(Self::of))
+            }
             (Self::Object(_), _) => Ok(None),
             (Self::Map(entries), key) => {
                 for (name, value) in entries.iter() {
@@ -147,7 +174,7 @@ impl<'a> Val<'a> {
             (Self::Bool(one), Self::Bool(other)) => Ok(one == other),
             (Self::Text(one), Self::Text(other)) => {
                 scope.spend(one.len().min(other.len()) / 16)?;
-                Ok(one == other)
+                Ok(**one == **other)
             }
             (Self::Array(_) | Self::List(_), Self::Array(_) | Self::List(_)) => {
                 let (Some(one), Some(other)) = (self.items(scope)?, other.items(scope)?) else {
@@ -190,10 +217,13 @@ impl<'a> Val<'a> {
     }
 
     /// Which is the greater; `None` for what has no order, as NaN.
-    pub fn order(&self, other: &Self) -> Result<Option<Ordering>, CelError> {
+    pub fn order(&self, other: &Self, scope: &mut Scope<'a>) -> Result<Option<Ordering>, CelError> {
         match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => Ok(Some(one.cmp(other))),
-            (Self::Text(one), Self::Text(other)) => Ok(Some(one.cmp(other))),
+            (Self::Text(one), Self::Text(other)) => {
+                scope.spend(one.len().min(other.len()) / 16)?;
+                Ok(Some((**one).cmp(&**other)))
+            }
             (
                 Self::Int(_) | Self::Uint(_) | Self::Double(_),
                 Self::Int(_) | Self::Uint(_) | Self::Double(_),
@@ -212,7 +242,7 @@ impl<'a> Val<'a> {
             Self::Int(number) => (*number).into(),
             Self::Uint(number) => (*number).into(),
             Self::Double(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
-            Self::Text(text) => text.as_ref().into(),
+            Self::Text(text) => (&**text).into(),
             Self::Array(items) => Value::Array(items.to_vec()),
             Self::Object(fields) => Value::Object((*fields).clone()),
             Self::List(items) => {

@@ -7,6 +7,7 @@ use kube::core::{Selector, SelectorExt as _};
 use serde_json::Value;
 
 use crate::apply::metadata;
+use crate::budget::Budget;
 use crate::cel::Program;
 
 /// Annotations by which an object asks to be left as it is once it is there, with the value that asks
@@ -56,8 +57,13 @@ impl IgnoreRule {
     }
 
     /// Whether the rule leaves a field to others: it is at or below one of its paths, and the
-    /// expression, if there is one, holds.
-    pub fn covers(&self, pointer: &str, desired: &Value, live: &Value) -> bool {
+    /// expression, if there is one, holds. Where that costs more than is left, it does not.
+    pub fn covers(
+        &self,
+        pointer: &str,
+        (desired, live): (&Value, &Value),
+        budget: &mut Budget,
+    ) -> bool {
         let within = self.paths.iter().any(|path| {
             pointer
                 .strip_prefix(path.as_str())
@@ -66,7 +72,7 @@ impl IgnoreRule {
         let Some(when) = &self.when else { return within };
         let path = Value::from(pointer);
         let variables = [("object", live), ("desired", desired), ("path", &path)];
-        (within || self.paths.is_empty()) && when.holds(&variables) == Ok(true)
+        (within || self.paths.is_empty()) && when.holds(&variables, budget) == Ok(true)
     }
 }
 

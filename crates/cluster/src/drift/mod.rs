@@ -12,13 +12,17 @@ use kube::Resource;
 use kube::api::ApiResource;
 use serde_json::Value;
 
-use crate::apply::{Applier, ApplyError, FailureKind, Target};
+use crate::apply::{Applier, ApplyError, FailureKind, Target, metadata_str};
+use crate::budget::Budget;
 use crate::fields::{Difference, Kind, Path, Trail, compare, is_autoscaled, managed_fields};
 
 pub use ignore::{IgnoreRule, is_left_alone};
 pub use told::FieldDrift;
 use told::tell;
 
+/// What the expressions of all rules may cost for one object: each is asked for each field that
+/// differs.
+const MOST_STEPS: usize = 500_000;
 /// Where the number of replicas stands in every kind that an autoscaler scales.
 const REPLICAS: &str = "/spec/replicas";
 
@@ -52,13 +56,20 @@ pub fn due(
     autoscaled: bool,
 ) -> (Vec<Difference>, Value) {
     let rules: Vec<&IgnoreRule> = rules.iter().filter(|rule| rule.is_about(live)).collect();
+    let mut budget = Budget::new(MOST_STEPS);
     let (left, due): (Vec<_>, Vec<_>) =
         compare(desired, live, manager).into_iter().partition(|difference| {
             let pointer = difference.path.pointer().unwrap_or_default();
             let replicas = autoscaled && pointer == REPLICAS;
-            let ignored = replicas || rules.iter().any(|rule| rule.covers(&pointer, desired, live));
+            let mut is_covered =
+                |rule: &&IgnoreRule| rule.covers(&pointer, (desired, live), &mut budget);
+            let ignored = replicas || rules.iter().any(&mut is_covered);
             ignored && matches!(difference.kind, Kind::NotOurs | Kind::Doubtful)
         });
+    if budget.is_spent() {
+        let (kind, name) = (&desired["kind"], metadata_str(live, "name"));
+        tracing::warn!(%kind, name, "rules of drift cost too much for this object: not all are heeded");
+    }
     let taken = left.iter().filter(|difference| difference.kind == Kind::NotOurs);
     let pointers: Vec<String> = taken.filter_map(|difference| difference.path.pointer()).collect();
     let mut body = desired.clone();

@@ -4,10 +4,14 @@
 //! and the text that must be there. Without a text something must be there that is not empty. Lines that
 //! begin otherwise are expressions ([`crate::cel`]) over `object`, or over its fields by themselves.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use serde_json::Value;
 
 use super::{Readiness, failed, pending};
-use crate::cel::Program;
+use crate::budget::{Budget, Spent};
+use crate::cel::{CelError, Program};
 
 /// All of its lines must hold.
 const READY: &str = "catamaran.dev/ready-when";
@@ -16,6 +20,15 @@ const FAILED: &str = "catamaran.dev/failed-when";
 
 /// A longer line is no rule: paths are read and followed by recursion.
 const LONGEST: usize = 1024;
+/// The rules of an object, both annotations together.
+const MOST_RULES: usize = 64;
+/// Their text, in bytes.
+const MOST_TEXT: usize = 16 * 1024;
+/// What all rules of an object may cost together: some milliseconds. An object is judged whenever it
+/// changes.
+const MOST_STEPS: usize = 100_000;
+/// The text of rules that are kept as they were read, in bytes. Most objects share theirs.
+const MOST_KEPT: usize = 256 * 1024;
 
 /// The answer of an object's own rules; `None` if it brings none.
 pub(super) fn assess(object: &Value) -> Option<Readiness> {
@@ -25,25 +38,104 @@ pub(super) fn assess(object: &Value) -> Option<Readiness> {
     if ready.is_none() && failing.is_none() {
         return None;
     }
-    Some(judge(object, ready.unwrap_or_default(), failing.unwrap_or_default()).unwrap_or_else(
-        |rule| pending("InvalidRule", &format!("its annotation holds {rule:?}, which is no rule")),
-    ))
+    let rules = Rules::known(ready.unwrap_or_default(), failing.unwrap_or_default());
+    Some(match &*rules {
+        Ok(rules) => rules.judge(object, &mut Budget::new(MOST_STEPS)).unwrap_or_else(|Spent| {
+            let told = format!("its rules cost more than {MOST_STEPS} steps together");
+            pending("RulesTooCostly", &told)
+        }),
+        Err(Unread::TooMany { rules, bytes }) => pending(
+            "TooManyRules",
+            &format!(
+                "its annotations hold {rules} rules in {bytes} bytes; at most {MOST_RULES} rules in {MOST_TEXT} bytes are read"
+            ),
+        ),
+        Err(Unread::NoRule(rule)) => {
+            pending("InvalidRule", &format!("its annotation holds {rule:?}, which is no rule"))
+        }
+    })
 }
 
-/// The error is the line that is no rule.
-fn judge(object: &Value, ready: &str, failing: &str) -> Result<Readiness, String> {
-    let lines = |text: &str| -> Result<Vec<Rule>, String> {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.map(|line| Rule::read(line).ok_or_else(|| line.to_owned())).collect()
-    };
-    let (ready, failing) = (lines(ready)?, lines(failing)?);
-    if let Some(rule) = failing.iter().find(|rule| rule.holds(object)) {
-        return Ok(failed("FailedByRule", &format!("{} holds", rule.text)));
+/// The rules of an object.
+struct Rules {
+    ready: Vec<Rule>,
+    failing: Vec<Rule>,
+}
+
+/// Why there are no rules.
+enum Unread {
+    TooMany {
+        rules: usize,
+        bytes: usize,
+    },
+    /// The line.
+    NoRule(String),
+}
+
+type Read = Arc<Result<Rules, Unread>>;
+
+/// Rules as they were read, by their text. It begins anew when it is full.
+#[derive(Default)]
+struct Kept {
+    rules: HashMap<String, Read>,
+    bytes: usize,
+}
+
+impl Rules {
+    /// The rules of these texts; read once for all objects that share them.
+    fn known(ready: &str, failing: &str) -> Read {
+        static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = ready.len().saturating_add(failing.len());
+        if bytes > MOST_TEXT {
+            let rules = lines(ready).count() + lines(failing).count();
+            return Arc::new(Err(Unread::TooMany { rules, bytes }));
+        }
+        let text = format!("{ready}\0{failing}");
+        if let Some(known) = kept().rules.get(&text) {
+            return known.clone();
+        }
+        let read = Arc::new(Self::read(ready, failing));
+        let mut kept = kept();
+        if kept.bytes.saturating_add(text.len()) > MOST_KEPT {
+            *kept = Kept::default();
+        }
+        kept.bytes += text.len();
+        kept.rules.insert(text, read.clone());
+        read
     }
-    Ok(match ready.iter().find(|rule| !rule.holds(object)) {
-        Some(rule) => pending("RuleNotMet", &format!("{} does not hold yet", rule.text)),
-        None => Readiness::Ready,
-    })
+
+    fn read(ready: &str, failing: &str) -> Result<Self, Unread> {
+        let rules = lines(ready).chain(lines(failing)).count();
+        if rules > MOST_RULES {
+            return Err(Unread::TooMany { rules, bytes: ready.len() + failing.len() });
+        }
+        let read = |text: &str| -> Result<Vec<Rule>, Unread> {
+            lines(text)
+                .map(|line| Rule::read(line).ok_or_else(|| Unread::NoRule(line.to_owned())))
+                .collect()
+        };
+        Ok(Self { ready: read(ready)?, failing: read(failing)? })
+    }
+
+    fn judge(&self, object: &Value, budget: &mut Budget) -> Result<Readiness, Spent> {
+        for rule in &self.failing {
+            if rule.holds(object, budget)? {
+                return Ok(failed("FailedByRule", &format!("{} holds", rule.text)));
+            }
+        }
+        for rule in &self.ready {
+            if !rule.holds(object, budget)? {
+                let told = format!("{} does not hold yet", rule.text);
+                return Ok(pending("RuleNotMet", &told));
+            }
+        }
+        Ok(Readiness::Ready)
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
 /// One line.
@@ -88,22 +180,18 @@ impl Rule {
         (!path.is_empty()).then(|| rule(Asks::Path { path, wanted }))
     }
 
-    fn holds(&self, object: &Value) -> bool {
-        let (path, wanted) = match &self.asks {
-            Asks::Path { path, wanted } => (path, wanted),
-            Asks::Expression(program) => {
-                let fields = object.as_object().into_iter().flatten();
-                let mut names: Vec<_> = fields.map(|(name, it)| (name.as_str(), it)).collect();
-                names.push(("object", object));
-                return program.holds(&names) == Ok(true);
+    fn holds(&self, object: &Value, budget: &mut Budget) -> Result<bool, Spent> {
+        match &self.asks {
+            Asks::Path { path, wanted } => {
+                reaches(object, path, budget, &mut |value, budget| match wanted {
+                    Some(wanted) => is_text(value, wanted, budget),
+                    None => Ok(is_something(value)),
+                })
             }
-        };
-        let found = follow(object, path);
-        match wanted {
-            Some(wanted) => found.iter().any(|value| plain(value) == *wanted),
-            None => {
-                found.iter().any(|value| !matches!(plain(value).as_str(), "" | "null" | "false"))
-            }
+            Asks::Expression(program) => match program.holds_of(object, budget) {
+                Err(CelError::TooCostly) => Err(Spent),
+                answer => Ok(answer == Ok(true)),
+            },
         }
     }
 }
@@ -141,26 +229,75 @@ fn steps(mut path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-fn follow<'a>(value: &'a Value, path: &[Step]) -> Vec<&'a Value> {
-    let Some((step, rest)) = path.split_first() else { return vec![value] };
-    let next: Vec<&Value> = match step {
-        Step::Field(name) => value.get(name).into_iter().collect(),
-        Step::Index(at) => value.get(at).into_iter().collect(),
-        Step::All => match value {
-            Value::Array(items) => items.iter().collect(),
-            Value::Object(fields) => fields.values().collect(),
-            _ => Vec::new(),
-        },
-        Step::Where(below, text) => {
-            let items = value.as_array().into_iter().flatten();
-            items.filter(|item| follow(item, below).iter().any(|it| plain(it) == *text)).collect()
+/// Whether a path leads to a value that passes a test.
+fn reaches(
+    value: &Value,
+    path: &[Step],
+    budget: &mut Budget,
+    test: &mut dyn FnMut(&Value, &mut Budget) -> Result<bool, Spent>,
+) -> Result<bool, Spent> {
+    budget.spend(1)?;
+    let Some((step, rest)) = path.split_first() else { return test(value, budget) };
+    let mut any = |values: &mut dyn Iterator<Item = &Value>, budget: &mut Budget| {
+        for value in values {
+            if reaches(value, rest, budget, test)? {
+                return Ok(true);
+            }
         }
+        Ok(false)
     };
-    next.into_iter().flat_map(|value| follow(value, rest)).collect()
+    match (step, value) {
+        (Step::Field(name), _) => any(&mut value.get(name).into_iter(), budget),
+        (Step::Index(at), _) => any(&mut value.get(at).into_iter(), budget),
+        (Step::All, Value::Array(items)) => any(&mut items.iter(), budget),
+        (Step::All, Value::Object(fields)) => any(&mut fields.values(), budget),
+        (Step::Where(below, text), Value::Array(items)) => {
+            for item in items {
+                let is_it =
+                    reaches(item, below, budget, &mut |it, budget| is_text(it, text, budget));
+                if is_it? && any(&mut std::iter::once(item), budget)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        (Step::All | Step::Where(..), _) => Ok(false),
+    }
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// Whether a value is written like this; of what is no text it is JSON.
+fn is_text(value: &Value, text: &str, budget: &mut Budget) -> Result<bool, Spent> {
+    budget.spend(text.len() / 16)?;
+    match value {
+        Value::String(value) => Ok(value == text),
+        value => {
+            let mut rest = Rest(text.as_bytes());
+            Ok(serde_json::to_writer(&mut rest, value).is_ok() && rest.0.is_empty())
+        }
+    }
+}
+
+/// Whether there is anything: no text that is empty, or says that there is nothing.
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !matches!(text.as_str(), "" | "null" | "false"),
+        _ => true,
+    }
+}
+
+/// What is still to be written. What differs from it ends the writing: nobody needs the rest.
+struct Rest<'a>(&'a [u8]);
+
+impl std::io::Write for Rest<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +364,79 @@ mod tests {
         assert_eq!(told("", "{.status.phase}=Failed"), "ready");
         let rule = "status.phase.startsWith('Run')";
         assert_eq!(told("", rule), format!("failed FailedByRule: {rule} holds"));
+    }
+
+    #[test]
+    fn too_many_rules_are_told_and_none_is_read() {
+        let rules = |count: usize| vec!["{.status.phase}=Running"; count].join("\n");
+        assert_eq!(told(&rules(64), ""), "ready");
+        assert_eq!(
+            told(&rules(32), &rules(33)),
+            "TooManyRules: its annotations hold 65 rules in 1558 bytes; at most 64 rules in 16384 bytes are read"
+        );
+        assert_eq!(
+            told("", &rules(30_000)),
+            "TooManyRules: its annotations hold 30000 rules in 719999 bytes; at most 64 rules in 16384 bytes are read"
+        );
+    }
+
+    /// Items of a list, and rules of which each looks at all of them.
+    fn costly(items: usize, rule: &str, rules: usize) -> String {
+        let list: Vec<Value> = (0..items).map(|at| json!({"host": format!("h{at}")})).collect();
+        let object = json!({
+            "metadata": {"annotations": {FAILED: vec![rule; rules].join("\n")}},
+            "spec": {"rules": list},
+        });
+        match assess(&object) {
+            Some(Readiness::Pending { reason, message }) => format!("{reason}: {message}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn all_rules_of_an_object_share_one_budget() {
+        for rule in ["{.spec.rules[*].host}=none", "spec.rules.exists(r, r.host == 'none')"] {
+            assert_eq!(costly(2_000, rule, 1), "Some(Ready)", "{rule}");
+            let expected = "RulesTooCostly: its rules cost more than 100000 steps together";
+            assert_eq!(costly(2_000, rule, 60), expected, "{rule}");
+            assert_eq!(costly(60_000, rule, 1), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn long_texts_cost_steps_whatever_is_done_with_them() {
+        let long = "x".repeat(400_000);
+        let object = |rule: &str| {
+            json!({
+                "metadata": {"annotations": {READY: rule}},
+                "spec": {"text": long, "list": vec![1; 100]},
+            })
+        };
+        for rule in [
+            "spec.list.all(i, spec.text <= spec.text)",
+            "spec.list.all(i, spec.text == spec.text)",
+            "spec.list.all(i, spec.text.contains('y') || true)",
+            "spec.list.all(i, !(spec.text + 'x' in spec))",
+            "spec.text.matches('^(x{1,50}){1,50}$')",
+        ] {
+            match assess(&object(rule)) {
+                Some(Readiness::Pending { reason, .. }) => {
+                    assert_eq!(reason, "RulesTooCostly", "{rule}");
+                }
+                other => panic!("{rule}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_ends_at_a_tree_compares_its_json() {
+        assert_eq!(
+            told(".status.conditions[0]={\"status\":\"True\",\"type\":\"Up\"}", ""),
+            "ready"
+        );
+        assert_eq!(told("{.status.conditions}", ""), "ready");
+        let rule = ".status.conditions[0]={\"status\":\"True\"}";
+        assert_eq!(told(rule, ""), format!("RuleNotMet: {rule} does not hold yet"));
     }
 
     #[test]
