@@ -21,6 +21,8 @@ pub mod types {
     pub const READY: &str = "Ready";
     /// Reconciling is suspended by an annotation.
     pub const PAUSED: &str = "Paused";
+    /// An annotation asks for more, or less, than anybody may ask for; the bound is used instead.
+    pub const ANNOTATION_OUT_OF_RANGE: &str = "AnnotationOutOfRange";
 }
 
 /// Reasons of conditions.

@@ -18,6 +18,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::watch::Sender;
+use tokio::task::yield_now;
 
 /// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -221,6 +222,8 @@ pub async fn follow<P>(
                     Err(error) if code(&error) == Some(404) => return,
                     Err(error) => backoff.pause(&error, &on_trouble).await,
                 }
+                // A page holds many objects, and each may take milliseconds: probes come in between.
+                yield_now().await;
             }
         }
         Content::Metadata | Content::OwnedThenMetadata => {
@@ -236,6 +239,7 @@ pub async fn follow<P>(
                     Err(error) if code(&error) == Some(404) => return,
                     Err(error) => backoff.pause(&error, &on_trouble).await,
                 }
+                yield_now().await;
             }
         }
     }
@@ -257,6 +261,7 @@ async fn whole<P>(
         for object in page.items {
             let version = object.metadata.resource_version.clone().unwrap_or_default();
             found.insert(ObjectKey::of(&object.metadata), (version, project(object)));
+            yield_now().await;
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),

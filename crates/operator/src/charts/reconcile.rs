@@ -113,6 +113,7 @@ impl ChartController {
                 return conclude(&own, &resource, draft, Err(stop)).await;
             }
         };
+        report::period(&mut draft, period);
         let (mut draft, outcome) = match self.values(cx).await {
             Ok(values) => {
                 let (resource, config, key) = (resource.clone(), Arc::new(values), &key);
@@ -134,7 +135,7 @@ impl ChartController {
             next = next.sooner(requeue);
         }
         Ok(match period {
-            Some(period) => next.within(period),
+            Some(period) => next.within(period.used),
             None => next,
         })
     }

@@ -6,7 +6,7 @@ use catamaran_release::{Done, History, Release};
 use serde_json::{Value, json};
 
 use super::memory::NotReady;
-use super::wishes::Wishes;
+use super::wishes::{Period, Wishes};
 use crate::manager::status::Draft;
 
 /// The longest message: NOTES.txt may be long, and a resource is read often.
@@ -169,6 +169,17 @@ pub(super) fn pause(draft: &mut Draft, wishes: &Wishes) {
     } else if wishes.pausable || draft.find(types::PAUSED).is_some() {
         let told = "nothing asks for a pause";
         draft.condition(Condition::new(types::PAUSED, false, "NotPaused", told));
+    }
+}
+
+/// Says if a resource asks for a period that nobody may ask for.
+pub(super) fn period(draft: &mut Draft, period: Option<Period>) {
+    match period.and_then(|period| period.refusal()) {
+        Some(told) => {
+            let type_ = types::ANNOTATION_OUT_OF_RANGE;
+            draft.condition(Condition::new(type_, true, "ReconcilePeriod", told));
+        }
+        None => draft.without(types::ANNOTATION_OUT_OF_RANGE),
     }
 }
 

@@ -185,7 +185,7 @@ impl Vigils {
         let followed =
             watch::follow(client, target, store.clone(), |it| digest(&it), wake, complain);
         let stop = self.feeds.stop.clone();
-        let task = tokio::spawn(async move {
+        let task = self.feeds.runtime.spawn(async move {
             stop.run_until_cancelled(followed).await;
         });
         Watch { store, troubled, _task: AbortOnDropHandle::new(task) }

@@ -19,6 +19,38 @@ const PAUSE: &str = "pause-reconcile";
 /// operators draw anew with each upgrade.
 const ROTATE: &str = "catamaran.dev/rotate";
 
+/// The shortest period that an annotation may ask for. Who may annotate a resource shall not keep the
+/// operator busy with it; watches tell of every change at once, whatever the period.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(10);
+/// The longest one.
+const LONGEST_PERIOD: Duration = Duration::from_hours(366 * 24);
+
+/// A period that an annotation asks for, within its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Period {
+    /// What is asked for.
+    asked: Duration,
+    /// What is done; zero is never.
+    pub used: Duration,
+}
+
+impl Period {
+    fn new(asked: Duration) -> Self {
+        let bounded = asked.clamp(SHORTEST_PERIOD, LONGEST_PERIOD);
+        Self { asked, used: if asked.is_zero() { asked } else { bounded } }
+    }
+
+    /// What to say if something else is done than what is asked for.
+    pub fn refusal(&self) -> Option<String> {
+        let Self { asked, used } = self;
+        (asked != used).then(|| {
+            format!(
+                "the annotation reconcile-period asks for {asked:?}: the bound {used:?} is used"
+            )
+        })
+    }
+}
+
 /// What a resource's annotations ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an annotation of its own")]
@@ -33,7 +65,7 @@ pub(super) struct Wishes {
     /// Which rotation of what templates drew by chance is asked for: another text asks for another one.
     pub rotation: String,
     /// How often it is looked at though nothing moved, instead of what its kind's watch says.
-    pub period: Option<Result<Duration, String>>,
+    pub period: Option<Result<Period, String>>,
     install: Action,
     upgrade: Action,
     uninstall: Action,
@@ -75,7 +107,7 @@ impl Wishes {
             rollback_force: truth("rollback-force").unwrap_or(false),
             uninstall_wait: truth("uninstall-wait").unwrap_or(false),
             rotation: annotations.get(ROTATE).cloned().unwrap_or_default(),
-            period: find("reconcile-period").map(|text| duration(text)),
+            period: find("reconcile-period").map(|text| duration(text).map(Period::new)),
             install: action("install"),
             upgrade: action("upgrade"),
             uninstall: action("uninstall"),
@@ -173,9 +205,28 @@ mod tests {
         let period = |text: &str| {
             wishes(&json!({ "helm.sdk.operatorframework.io/reconcile-period": text })).period
         };
-        assert_eq!(period("1m30s"), Some(Ok(Duration::from_secs(90))));
+        assert_eq!(period("1m30s"), Some(Ok(Period::new(Duration::from_secs(90)))));
         assert!(period("soon").unwrap().is_err());
         assert_eq!(wishes(&json!({})).period, None);
+    }
+
+    #[test]
+    fn a_period_is_kept_within_its_bounds() {
+        let used = |text: &str| {
+            let period = wishes(&json!({ "helm.sdk.operatorframework.io/reconcile-period": text }));
+            let period = period.period.unwrap().unwrap();
+            (period.used.as_secs(), period.refusal().is_some())
+        };
+        for (text, expected) in [
+            ("1ns", (10, true)),
+            ("9s", (10, true)),
+            ("10s", (10, false)),
+            ("0s", (0, false)),
+            ("720h", (2_592_000, false)),
+            ("2540400h", (31_622_400, true)),
+        ] {
+            assert_eq!(used(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! kube's layers, over an HTTP client of our own, so that the fence stands at both ends of them: before
 //! a request is made, and where its body is handed to the connection ([`fenced`]).
 
+mod driven;
 mod fenced;
 mod gate;
 
@@ -19,6 +20,7 @@ use tower::{BoxError, Layer, ServiceExt};
 
 use crate::lead::Fence;
 use crate::metrics::Metrics;
+use driven::Driven;
 use fenced::FencedBody;
 use gate::GateLayer;
 pub(crate) use gate::{RateLimit, advised};
@@ -72,10 +74,10 @@ pub(crate) async fn connect(
 /// retry of the client's would hold a worker for minutes, and send a POST again whose answer was lost.
 fn client(config: &Config, fence: &Fence, gate: &GateLayer) -> Result<Client, kube::Error> {
     let connector = config.rustls_https_connector()?;
-    let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+    let http = Driven::here(HttpClient::builder(TokioExecutor::new()).build(connector));
     let fence = fence.clone();
     let http = http.map_request(move |request: Request<Body>| FencedBody::wrap(request, &fence));
-    let http = config.extra_headers_layer()?.layer(http.map_err(BoxError::from));
+    let http = config.extra_headers_layer()?.layer(http);
     let http = tower::util::option_layer(config.auth_layer()?).layer(http);
     let http = config.base_uri_layer().layer(http.map_err(BoxError::from));
     let builder = ClientBuilder::new(http, config.default_namespace.clone());

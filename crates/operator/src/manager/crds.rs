@@ -61,7 +61,7 @@ impl Definitions {
             return;
         }
         let (this, client, stop) = (self.clone(), feeds.client.clone(), feeds.stop.clone());
-        feeds.tasks.spawn(async move {
+        feeds.spawn(async move {
             let gvk =
                 GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
             let target = Target {

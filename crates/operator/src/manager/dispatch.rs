@@ -10,6 +10,7 @@ use catamaran_cluster::watch::ObjectKey;
 use futures::FutureExt;
 use kube::core::{DynamicObject, GroupVersionKind, Selector, SelectorExt};
 use kube::{Api, Client, ResourceExt};
+use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -71,6 +72,8 @@ pub(super) struct Dispatch {
     pub writes: Arc<Writes>,
     /// Whether keys are taken: who stands by takes none.
     pub working: AtomicBool,
+    /// Where reconciles run.
+    pub workers: Handle,
 }
 
 /// Gives a key back even if what was done with it panics.
@@ -88,10 +91,11 @@ impl Dispatch {
         self.working.store(true, Ordering::Relaxed);
         while let Some(item) = self.queue.next().await {
             let this = self.clone();
-            tasks.spawn(async move {
+            let work = async move {
                 let _held = Held(&this.queue, &item.key);
                 this.run(&item).await;
-            });
+            };
+            tasks.spawn_on(work, &self.workers);
         }
         self.working.store(false, Ordering::Relaxed);
         tasks.close();

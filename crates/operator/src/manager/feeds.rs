@@ -14,6 +14,7 @@ use catamaran_cluster::mapper::{Mapper, Mapping};
 use catamaran_cluster::watch::{self, Change, Content, ObjectKey, Store, Target, Trouble};
 use kube::Client;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -185,6 +186,8 @@ pub struct Feeds {
     pub stop: CancellationToken,
     /// Keeps count of the feeds' tasks.
     pub tasks: TaskTracker,
+    /// Where they run, whoever starts them: not among the reconciles, which may compute for long.
+    pub runtime: Handle,
 }
 
 /// What one feed watches.
@@ -210,6 +213,11 @@ pub enum Role {
 }
 
 impl Feeds {
+    /// Runs a task beside the feeds, for which a manager that stops waits.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(task, &self.runtime);
+    }
+
     /// Starts to follow a kind, in a task that ends with the manager.
     pub fn follow<P, Project, OnChange>(
         &self,
@@ -224,7 +232,7 @@ impl Feeds {
     {
         let cache = Arc::new(Cache::default());
         let (feeds, filled) = (self.clone(), cache.clone());
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let stop = feeds.stop.clone();
             stop.run_until_cancelled(feeds.run(subject, &filled, project, on_change)).await;
         });

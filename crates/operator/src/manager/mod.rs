@@ -17,6 +17,7 @@ mod running;
 pub(crate) mod sight;
 mod signals;
 pub(crate) mod status;
+mod workers;
 pub(crate) mod writes;
 
 use std::collections::HashSet;
@@ -44,6 +45,7 @@ use dependents::Dependents;
 use events::Recorder;
 use running::Running;
 use signals::Signals;
+use workers::Workers;
 
 /// Why a manager did not run, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,9 @@ pub enum ManagerError {
     /// A flag cannot be followed.
     #[error("{0}")]
     Flag(String),
+    /// The threads that reconcile cannot be started.
+    #[error("cannot start the threads that reconcile: {0}")]
+    Threads(#[source] std::io::Error),
     /// Somebody else may lead now; the process must end, and start anew as a standby.
     #[error("leadership was lost: the lease could not be renewed in time")]
     LeadershipLost,
@@ -230,7 +235,9 @@ impl Manager {
         let scrapes = scrapes.await.map_err(ManagerError::Flag)?;
         let seat = self.seat(&connections.plain)?;
         let key_secret = self.key_secret(&connections)?;
-        let running = Running::start(self, watches, &connections, fence, metrics, key_secret);
+        let workers = Workers::start().map_err(ManagerError::Threads)?;
+        let running =
+            Running::start(self, watches, &connections, fence, metrics, key_secret, workers);
         let serving = CancellationToken::new();
         if let Some(listener) = probes {
             let probes = serve::Probes { healthy: running.health(), ready: running.readiness() };

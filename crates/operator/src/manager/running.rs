@@ -9,6 +9,7 @@ use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::{Change, Content};
 use catamaran_release::{CHART_LABEL, chart_label};
 use kube::core::GroupVersionKind;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +22,7 @@ use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
 use super::resource::Resource;
 use super::signals::Signals;
+use super::workers::Workers;
 use super::{Hub, Manager, ManagerError, Registered};
 use crate::charts::vigil::Vigils;
 use crate::client::Connections;
@@ -59,6 +61,8 @@ pub(super) struct Running {
     event_tasks: TaskTracker,
     /// Only chart kinds have records.
     key_secret: Option<KeySecret>,
+    /// Ends what still runs there when the manager has ended.
+    _workers: Workers,
 }
 
 impl Running {
@@ -70,6 +74,7 @@ impl Running {
         fence: Fence,
         metrics: Arc<Metrics>,
         key_secret: KeySecret,
+        workers: Workers,
     ) -> Self {
         let Manager { operator, options, reconcilers, clock, .. } = manager;
         let bounds: Vec<Bound> = watches.iter().map(|watch| bound(watch, &options)).collect();
@@ -83,6 +88,7 @@ impl Running {
             definitions: Arc::new(Definitions::default()),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            runtime: Handle::current(),
         };
         let index = Arc::new(KindIndex::new(watches.iter().map(|watch| &watch.gvk)));
         let dependents = Arc::new(Dependents::new(feeds.clone(), queue.clone(), index));
@@ -120,10 +126,11 @@ impl Running {
             failures: std::sync::Mutex::default(),
             writes: Arc::default(),
             working: AtomicBool::new(false),
+            workers: workers.handle().clone(),
         });
         metrics.add(dispatch.clone());
         let key_secret = Some(key_secret).filter(|_| has_charts);
-        Self { dispatch, feeds, fence, metrics, events, event_tasks, key_secret }
+        Self { dispatch, feeds, fence, metrics, events, event_tasks, key_secret, _workers: workers }
     }
 
     /// Works while it leads, until a signal comes or leadership is lost.

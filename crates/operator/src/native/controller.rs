@@ -260,7 +260,9 @@ impl Shared {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let (feeds, ..) = self.dependents.parts();
         let stop = feeds.stop.clone();
-        feeds.tasks.spawn(async move { stop.run_until_cancelled(task).await });
+        feeds.spawn(async move {
+            stop.run_until_cancelled(task).await;
+        });
     }
 
     fn forget(&self, key: &Key) {
