@@ -1,11 +1,13 @@
 //! What somebody who may edit everything in a namespace can make of the records there: nothing that the
 //! operator's rights are needed for.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
 use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, PostParams};
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -379,6 +381,40 @@ async fn records_that_a_tenant_makes_up_are_history_and_nothing_else() {
         assert!(!stage.exists("configmap", "kube-system", &stage.grant_name(name)), "{name}");
     }
     assert_eq!(stage.records().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_heap_of_large_records_is_read_in_bounded_memory_and_holds_up_nothing() {
+    let stage = Stage::new("forged-heap").await;
+    stage.keys();
+    let mut operator = stage.operator();
+    stage.deployed("rel", json!([map("rel")])).await;
+    operator.kill();
+    // Each unpacks to 15 MiB, or fills its Secret.
+    let payload = json!({
+        "name": "rel", "namespace": stage.namespace(), "version": 1, "info": { "status": "superseded" },
+        "manifest": " ".repeat(15 * 1024 * 1024),
+    });
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(payload.to_string().as_bytes()).unwrap();
+    let bomb = STANDARD.encode(STANDARD.encode(packed.finish().unwrap()));
+    let full = STANDARD.encode("x".repeat(1000 * 1000));
+    for version in 2..42 {
+        let mut heavy = record("rel", version, &payload_of(&stage.record("rel", 1).await));
+        heavy.data["data"]["release"] =
+            if version % 2 == 0 { bomb.clone() } else { full.clone() }.into();
+        stage.put(heavy).await;
+    }
+    stage.wants("rel", json!([map("rel"), map("more")])).await;
+    let operator = stage.operator();
+    stage.says("rel", "restore the Secret or delete it").await;
+    delete(&stage.bench.memcacheds(), "rel").await;
+    vanishes(&stage.bench.memcacheds(), "rel").await;
+    assert_eq!(stage.records().await, [""; 0]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", operator.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 128 * 1024, "{kib} KiB");
 }
 
 #[tokio::test]

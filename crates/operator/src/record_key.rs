@@ -20,6 +20,8 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value, json};
 
+/// The type of the Secret, which cannot be changed.
+const TYPE: &str = "catamaran.dev/record-key";
 /// The key that signs.
 const CURRENT: &str = "current";
 /// The key that signed before.
@@ -104,7 +106,7 @@ impl KeySecret {
     async fn load_once(&self) -> Result<(), ApplyError> {
         let live = match self.applier.get(&self.target).await? {
             Some(live) => live,
-            None => match self.applier.create(&self.target, &self.secret(&self.own, None)).await {
+            None => match self.applier.create(&self.target, &self.made()).await {
                 Ok(live) => live,
                 // Another process was quicker: its key counts.
                 Err(error) if error.kind == FailureKind::AlreadyExists => {
@@ -117,7 +119,7 @@ impl KeySecret {
         let live = if key(&live, CURRENT).is_some() {
             live
         } else {
-            let rotated = self.secret(&self.own, Some(&live));
+            let rotated = with_current(live, &self.own);
             self.applier.replace(&self.target, &rotated).await?
         };
         // What was signed before the Secret was there holds for this process.
@@ -130,33 +132,48 @@ impl KeySecret {
         Ok(())
     }
 
-    /// The Secret with this key; the rest of it is that of the one that is there.
-    fn secret(&self, current: &[u8], live: Option<&Value>) -> Value {
-        let mut secret = live.cloned().unwrap_or_else(|| {
-            json!({
-                "apiVersion": "v1", "kind": "Secret", "type": "catamaran.dev/record-key",
-                "metadata": {
-                    "name": self.target.name, "namespace": self.target.namespace,
-                    "labels": { "app.kubernetes.io/managed-by": self.applier.manager() },
-                },
-            })
+    /// The Secret where there is none.
+    fn made(&self) -> Value {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": TYPE,
+            "metadata": {
+                "name": self.target.name, "namespace": self.target.namespace,
+                "labels": { "app.kubernetes.io/managed-by": self.applier.manager() },
+            },
         });
-        if let Some(fields) = secret.as_object_mut() {
-            let data = fields.entry("data").or_insert(Value::Null);
-            if !data.is_object() {
-                *data = Value::Object(Map::new());
-            }
-            if let Some(data) = data.as_object_mut() {
-                data.insert(CURRENT.to_owned(), STANDARD.encode(current).into());
-            }
-        }
-        secret
+        with_current(secret, &self.own)
     }
+}
+
+/// A Secret with this key as the one that signs; the rest of it stays.
+fn with_current(mut secret: Value, key: &[u8]) -> Value {
+    let Some(fields) = secret.as_object_mut() else { return secret };
+    let data = fields.entry("data").or_insert(Value::Null);
+    if !data.is_object() {
+        *data = Value::Object(Map::new());
+    }
+    if let Some(data) = data.as_object_mut() {
+        data.insert(CURRENT.to_owned(), STANDARD.encode(key).into());
+    }
+    secret
 }
 
 /// The name of the Secret of an operator's keys.
 pub(crate) fn secret_name(operator: &str) -> String {
     format!("{operator}-record-key")
+}
+
+/// What was looked up for a template, without Secrets of keys: a chart may print what it finds, and whoever
+/// has a key can sign records.
+pub(crate) fn without_keys(mut found: Value) -> Value {
+    let is_key = |object: &Value| object.get("type").and_then(Value::as_str) == Some(TYPE);
+    if is_key(&found) {
+        return json!({});
+    }
+    if let Some(items) = found.get_mut("items").and_then(Value::as_array_mut) {
+        items.retain(|item| !is_key(item));
+    }
+    found
 }
 
 /// A key of the Secret, if it is one.
@@ -169,4 +186,31 @@ fn fresh() -> Result<Vec<u8>, String> {
     let mut key = vec![0; SHORTEST_KEY];
     getrandom::fill(&mut key).map_err(|error| format!("no random numbers for a key: {error}"))?;
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_do_not_see_the_keys() {
+        let (key, other) =
+            (json!({ "type": TYPE, "data": { "current": "a" } }), json!({ "type": "Opaque" }));
+        assert_eq!(without_keys(key.clone()), json!({}));
+        assert_eq!(without_keys(other.clone()), other);
+        let list = json!({ "kind": "SecretList", "items": [key, other] });
+        assert_eq!(without_keys(list), json!({ "kind": "SecretList", "items": [other] }));
+    }
+
+    #[test]
+    fn a_secret_without_a_current_key_gets_one_and_keeps_the_rest() {
+        let live =
+            json!({ "metadata": { "resourceVersion": "5" }, "data": { "previous": "cHJldg==" } });
+        let rotated = with_current(live.clone(), &[8; 32]);
+        assert_eq!(rotated["metadata"], live["metadata"]);
+        assert_eq!(rotated["data"]["previous"], "cHJldg==");
+        assert_eq!(key(&rotated, CURRENT), Some(vec![8; 32]));
+        assert_eq!(key(&rotated, PREVIOUS), None, "too short to be a key");
+        assert_eq!(key(&with_current(json!({}), &[9; 32]), CURRENT), Some(vec![9; 32]));
+    }
 }

@@ -78,6 +78,28 @@ async fn passwords_and_certificates_stay_until_a_rotation_is_asked_for() {
     assert_eq!(stage.names("secrets", ""), [""; 0]);
 }
 
+/// Nothing of its record is sent: what was drawn is in the cluster, and stays there.
+#[tokio::test]
+async fn a_release_that_was_taken_over_keeps_what_was_drawn_for_it() {
+    let stage = Stage::of("drawn-before", CHART).await;
+    stage.write("values.json", &spec(1, 0).to_string());
+    stage.helm3(&["install", "web", "helm-charts/demo", "--values", "values.json"]);
+    let before = stage.get("secret", "web")["data"].clone();
+    let _operator = stage.operator();
+    let mut shop = stage.shop("web", &spec(1, 0));
+    shop["metadata"]["annotations"] = json!({ "catamaran.dev/adopt-release": "web" });
+    stage.apply(&shop);
+    stage.shop_becomes("web", "taken over", |shop| version(shop) == 1 && is(shop, "Ready", "True"));
+    let secret = stage.get("secret", "web");
+    assert_eq!(secret["data"], before);
+    let metadata = &secret["metadata"];
+    assert_eq!(metadata["labels"]["helm.sdk.operatorframework.io/chart"], "demo");
+    assert_eq!(metadata["ownerReferences"][0]["kind"], "Shop");
+    stage.apply(&stage.shop("web", &spec(2, 0)));
+    stage.shop_becomes("web", "upgraded", |shop| version(shop) == 2);
+    assert_ne!(stage.get("secret", "web")["data"]["replicas"], before["replicas"]);
+}
+
 #[tokio::test]
 async fn a_chart_that_draws_nothing_has_no_seed() {
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {at: '{{ now }}', a: '{{ .Values.a }}'}\n";

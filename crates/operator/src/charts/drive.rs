@@ -145,7 +145,7 @@ impl ChartController {
             release: history.name(),
             values: &work.config,
             manifest: &manifest,
-            deployed: known(history),
+            deployed: trusted_deployed(history),
         };
         self.before(work.cx, planned).await?;
         self.tell.overrides(&work.resource, self.overrides.told());
@@ -212,7 +212,8 @@ impl ChartController {
     ) -> Result<Applied, Stop> {
         let is_trusted = history.deployed().is_some_and(|it| history.is_trusted(it.version));
         if let Some(deployed) = history.deployed() {
-            let shown = if is_trusted { None } else { Some(desired.shown_by(deployed)) };
+            let shown =
+                if is_trusted { None } else { Some(desired.with_rendered_content(deployed)) };
             let deployed = shown.as_ref().unwrap_or(deployed);
             self.before_known(work.cx, Doing::Repair, history, deployed).await?;
         }
@@ -424,7 +425,7 @@ impl ChartController {
 }
 
 /// The deployed revision, if its record is to be acted on.
-pub(super) fn known(history: &History) -> Option<&Release> {
+pub(super) fn trusted_deployed(history: &History) -> Option<&Release> {
     let deployed = history.deployed().filter(|it| history.is_trusted(it.version));
     deployed.map(|release| &**release)
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::ChartController;
 use super::lookup::{self, LookupError};
 use crate::manager::queue::Key;
+use crate::record_key::without_keys;
 
 /// A chart asks for what it looks up one after the other; more rounds than this are a loop.
 const LOOKUP_ROUNDS: usize = 32;
@@ -114,7 +115,7 @@ impl ChartController {
                     looked = true;
                     for key in keys {
                         let found = lookup::fetch(&self.mapper, &self.reader, &key).await?;
-                        lookups.insert(key, found);
+                        lookups.insert(key, without_keys(found));
                     }
                 }
                 // What it was told may become another thing, of which no watch tells.

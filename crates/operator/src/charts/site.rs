@@ -50,7 +50,7 @@ pub(super) struct Found {
 
 /// Whose a release is, as far as its records tell.
 #[derive(Debug, PartialEq, Eq)]
-enum Belongs {
+enum Ownership {
     /// The resource's.
     Own,
     /// Somebody else's.
@@ -117,21 +117,21 @@ impl Site {
     /// the record.
     ///
     /// A release without objects, uninstalled with its history kept, is anybody's.
-    fn belongs(&self, history: &History, owner: &Owner) -> Belongs {
-        let Some(newest) = history.newest() else { return Belongs::Own };
+    fn belongs(&self, history: &History, owner: &Owner) -> Ownership {
+        let Some(newest) = history.newest() else { return Ownership::Own };
         if history.has_authenticated() || self.adopts.as_deref() == Some(history.name()) {
-            return Belongs::Own;
+            return Ownership::Own;
         }
         if newest.labels.get(OWNER).is_some_and(|owner| *owner != self.owner) {
-            return Belongs::Foreign;
+            return Ownership::Foreign;
         }
         if self.told.as_deref() == Some(history.name())
             || newest.info.status == Status::Uninstalled
             || history.owners().iter().any(|other| other.uid == owner.reference.uid)
         {
-            return Belongs::Own;
+            return Ownership::Own;
         }
-        Belongs::Unknown
+        Ownership::Unknown
     }
 
     /// Whether the record says that the release is the resource's. Anybody can write that: it counts only
@@ -188,9 +188,9 @@ impl ChartController {
         for name in site.candidates() {
             let history = self.history_of(driver, key, site, name).await?;
             let is_own = match site.belongs(&history, owner) {
-                Belongs::Own => true,
-                Belongs::Foreign => false,
-                Belongs::Unknown => match driver.named_owner(&history, owner).await? {
+                Ownership::Own => true,
+                Ownership::Foreign => false,
+                Ownership::Unknown => match driver.named_owner(&history, owner).await? {
                     NamedOwner::This => true,
                     NamedOwner::Other => false,
                     NamedOwner::NoObjects => site.is_labelled(&history),

@@ -187,7 +187,7 @@ impl ChartController {
         let mut ways = self.setup.ways(Action::Uninstall, &work.resource, work.wishes.uninstall());
         ways.no_hooks |= self.memory().refused(work.key).is_some_and(|refused| refused.is_bare);
         let driver = work.driver.clone().ways(ways);
-        let begun = self.uninstalled_by(&driver, work.key, work.cx, history.clone()).await;
+        let begun = self.prepare_uninstall(&driver, work.key, work.cx, history.clone()).await;
         let gone = match begun {
             Ok(Ok(history)) => driver.uninstall_from(history, Some(&work.owner)).await,
             Ok(Err(stop)) => return Err(stop),

@@ -32,13 +32,13 @@ enum Found {
 }
 
 /// A release that is about to end, as it is rendered now.
-struct Farewell {
+struct RenderedNow {
     config: Arc<Map<String, Value>>,
     facts: ReleaseFacts,
     rendered: Rendered,
 }
 
-impl Farewell {
+impl RenderedNow {
     fn desired<'a>(&'a self, of: &'a ChartController) -> Desired<'a> {
         Desired::new(of.chart.chart(), &self.config, &self.rendered, &self.facts)
     }
@@ -144,11 +144,11 @@ impl ChartController {
         cx: &Cx<'_>,
         history: &History,
     ) -> Result<(), ReleaseError> {
-        let Some(farewell) = self.farewell(key, cx, history.current_facts()).await? else {
+        let Some(rendered_now) = self.rendered_now(key, cx, history.current_facts()).await? else {
             return Ok(());
         };
         let owner = self.owner(cx);
-        let swept = match driver.sweep(&farewell.desired(self).owned_by(&owner), &owner).await {
+        let swept = match driver.sweep(&rendered_now.desired(self).owned_by(&owner), &owner).await {
             // Nothing of such a manifest was ever sent.
             Err(error @ (ReleaseError::Manifest(_) | ReleaseError::Object { .. })) => {
                 tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
@@ -166,7 +166,7 @@ impl ChartController {
     ///
     /// If the newest record is not to be acted on, or cannot be read, the hooks are those of the chart as it
     /// is rendered now: a record of their own says so. If it cannot be rendered, no hook is run.
-    pub(super) async fn uninstalled_by(
+    pub(super) async fn prepare_uninstall(
         &self,
         driver: &Driver,
         key: &Key,
@@ -191,9 +191,10 @@ impl ChartController {
             release = history.name(),
             "the newest record is not authenticated: hooks are those of the chart as it is rendered now"
         );
-        let farewell = self.farewell(key, cx, history.next_facts()).await?;
-        let desired = farewell.as_ref().map(|farewell| farewell.desired(self));
-        let shown = desired.as_ref().map(|desired| desired.shown_by(&Release::default()));
+        let rendered_now = self.rendered_now(key, cx, history.next_facts()).await?;
+        let desired = rendered_now.as_ref().map(|rendered_now| rendered_now.desired(self));
+        let shown =
+            desired.as_ref().map(|desired| desired.with_rendered_content(&Release::default()));
         let shown = shown.unwrap_or_default();
         if let Err(stop) = self.before_known(cx, Action::Uninstall, &history, &shown).await {
             return Ok(Err(stop));
@@ -202,16 +203,16 @@ impl ChartController {
     }
 
     /// What the release would be now; `None` if that cannot be rendered.
-    async fn farewell(
+    async fn rendered_now(
         &self,
         key: &Key,
         cx: &Cx<'_>,
         facts: ReleaseFacts,
-    ) -> Result<Option<Farewell>, ReleaseError> {
+    ) -> Result<Option<RenderedNow>, ReleaseError> {
         let Ok(values) = self.values(cx).await else { return Ok(None) };
         let (config, rotation) = (Arc::new(values), Wishes::of(cx).rotation);
         match self.render(&config, &facts, self.draw(key, &rotation)).await {
-            Ok(rendered) => Ok(Some(Farewell { config, facts, rendered })),
+            Ok(rendered) => Ok(Some(RenderedNow { config, facts, rendered })),
             Err(Trouble::Discovery(source)) => {
                 let object = self.gvk.kind.clone();
                 Err(ReleaseError::Mapping { object, source })
@@ -246,7 +247,7 @@ impl ChartController {
         if history.is_empty() {
             self.sweep(driver, key, cx, &history).await?;
         }
-        let history = match self.uninstalled_by(driver, key, cx, history).await? {
+        let history = match self.prepare_uninstall(driver, key, cx, history).await? {
             Ok(history) => history,
             Err(stop) => return Ok(Found::Refused(stop)),
         };

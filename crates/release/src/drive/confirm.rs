@@ -51,7 +51,7 @@ impl Driver {
         if applied.objects.iter().any(|object| object.found.is_drift()) {
             applied.done = Done::Repaired;
         }
-        applied.release = Arc::new(desired.shown_by(&applied.release));
+        applied.release = Arc::new(desired.with_rendered_content(&applied.release));
         Ok(applied)
     }
 

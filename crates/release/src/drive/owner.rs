@@ -11,7 +11,7 @@ use crate::objects::{Claimed, Owner, claimed_owner, is_kept, ownership_problems,
 use crate::plan::{History, claimed, planned, resolve};
 
 /// As many objects are read to find out whose a release is.
-const MOST_WITNESSES: usize = 20;
+const MOST_OBJECTS_READ: usize = 20;
 
 /// Whom the live objects of a release name as their owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Driver {
             .into_iter()
             .filter(|raw| kinds.get(&raw.gvk).is_some_and(Option::is_some))
             .collect();
-        for object in planned(of, None, &served, &[], &kinds)?.iter().take(MOST_WITNESSES) {
+        for object in planned(of, None, &served, &[], &kinds)?.iter().take(MOST_OBJECTS_READ) {
             let Some(target) = &object.target else { continue };
             let live = match self.applier.get(target).await {
                 Err(error) if !error.kind.is_transient() => continue,

@@ -86,7 +86,7 @@ impl<'a> Desired<'a> {
     }
 
     /// A record as it shows itself, with what is rendered in the place of what it only claims.
-    pub fn shown_by(&self, record: &Release) -> Release {
+    pub fn with_rendered_content(&self, record: &Release) -> Release {
         let mut shown = record.clone();
         shown.info.notes.clone_from(&self.rendered.notes);
         shown.chart = slim_chart(self.chart);

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::super::ChartController;
-use super::super::drive::known;
+use super::super::drive::trusted_deployed;
 use super::super::reconcile::Stop;
 use super::{Action, Cx, Error, Logic, Outcome, Planned, Values};
 use crate::manager::queue::Key;
@@ -112,7 +112,7 @@ impl ChartController {
         history: &History,
         about: &Release,
     ) -> Result<(), Stop> {
-        let deployed = known(history);
+        let deployed = trusted_deployed(history);
         let (values, manifest) = (&about.config, about.manifest.as_str());
         let release = history.name();
         self.before(cx, Planned { action, release, values, manifest, deployed }).await
