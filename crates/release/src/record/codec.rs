@@ -27,9 +27,9 @@ impl Bounds {
     /// Of a record whose writer is known.
     pub const TRUSTED: Self = Self { bytes: LARGEST_UNPACKED, nodes: usize::MAX };
     /// Of any other. An operator reads several at once, in little memory.
-    pub const CLAIMED: Self = Self { bytes: 16 * 1024 * 1024, nodes: 100_000 };
+    pub const CLAIMED: Self = Self { bytes: 8 * 1024 * 1024, nodes: 100_000 };
     /// Of all others of a release together, in bytes.
-    const ALL_CLAIMED: u64 = 24 * 1024 * 1024;
+    const ALL_CLAIMED: u64 = 12 * 1024 * 1024;
 
     /// The bounds of a record after others of this size.
     pub(super) fn after(self, others: u64) -> Self {

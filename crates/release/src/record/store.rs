@@ -1,5 +1,6 @@
 //! Where records live: one Secret per revision, or several, see [`super::chunks`].
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, ListParams, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::authenticity::{ANNOTATION, Authenticity, Location, RecordPolicy};
 use super::codec::{Bounds, CodecError};
@@ -82,6 +84,8 @@ pub(crate) struct Loose {
 
 /// How many records the first page of a list has: all that a limited history has.
 const FIRST_PAGE: u32 = 12;
+/// How many pages are read at once.
+const PAGES_AT_ONCE: usize = 2;
 /// How many bytes each later page is to have, about.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// How many records each later page has at most.
@@ -179,6 +183,8 @@ pub struct Store {
     place: Option<Arc<str>>,
     teller: Teller,
     pub(super) policy: RecordPolicy,
+    /// How many pages of records may be in memory at once.
+    turns: Arc<Semaphore>,
 }
 
 impl Store {
@@ -186,7 +192,8 @@ impl Store {
     pub fn new(applier: Applier) -> Self {
         let (clock, teller, policy) =
             (Clock::default(), Teller::default(), RecordPolicy::default());
-        Self { applier, clock, teller, place: None, policy }
+        let turns = Arc::new(Semaphore::new(PAGES_AT_ONCE));
+        Self { applier, clock, teller, place: None, policy, turns }
     }
 
     /// The same, acting on these records.
@@ -238,7 +245,11 @@ impl Store {
         let mut cut = Vec::new();
         let (mut count, mut bytes) = (0_usize, 0_usize);
         loop {
-            let (page, more) = self.applier.page(&secrets(), Some(place), &params).await?;
+            // A page may have many megabytes, where somebody wants it so. Closed it never is.
+            let _turn = self.turns.acquire().await.ok();
+            let (mut page, more) = self.applier.page(&secrets(), Some(place), &params).await?;
+            // What is too much for all together is missing at the oldest.
+            page.sort_by_cached_key(|secret| Reverse(revision_of(metadata_str(secret, "name"))));
             count = count.saturating_add(page.len());
             bytes = bytes.saturating_add(page.iter().map(size_of).sum());
             // What stands for itself is unpacked at once: packed and unpacked it takes more room.
@@ -515,7 +526,7 @@ impl Store {
             Err(error) => {
                 let (secret, namespace) = (metadata_str(record, "name"), history.namespace());
                 tracing::warn!(namespace, secret, %error, "a release record cannot be read");
-                let revision = secret.rsplit_once(".v").and_then(|(_, v)| v.parse().ok());
+                let revision = revision_of(secret);
                 let is_its = |revision: &u32| {
                     *revision <= LARGEST_REVISION
                         && secret == secret_name(history.name(), *revision)
@@ -569,6 +580,11 @@ impl Store {
         let claimed = if is_claimed { claimed.saturating_add(size) } else { claimed };
         Ok((stored(secret, release, authenticity), claimed))
     }
+}
+
+/// The revision that the name of a record's Secret ends in.
+fn revision_of(secret: &str) -> Option<u32> {
+    secret.rsplit_once(".v")?.1.parse().ok()
 }
 
 /// How many bytes of data a Secret has, as they are sent.
