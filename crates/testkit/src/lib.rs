@@ -22,6 +22,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::missing_panics_doc)] // it fails as a test does
 
 mod bench;
+mod certificates;
 mod chaos;
 mod clock;
 mod crds;
@@ -34,6 +35,7 @@ mod weather;
 
 pub use bench::{Bench, Running, becomes, eventually, vanishes};
 pub use catamaran_localcluster::{ESTABLISHED, Mark};
+pub use certificates::{Authority, Identity};
 pub use chaos::Dice;
 pub use clock::HeldClock;
 pub use crds::check_crds;

@@ -12,6 +12,7 @@ use catamaran_localcluster::free_port;
 use tempfile::TempDir;
 
 use crate::bench::DEADLINE;
+use crate::certificates::Identity;
 
 /// Whom PostgreSQL runs as where the test is root, which it refuses to be: a user of every Debian.
 const NOBODY: u32 = 65534;
@@ -38,6 +39,15 @@ impl Server {
 
     /// PostgreSQL, in which [`Server::USER`] may do everything; others log in by their passwords.
     pub fn postgres() -> Self {
+        Self::new_postgres(None)
+    }
+
+    /// The same that takes connections over TLS alone, and shows this certificate.
+    pub fn postgres_with_tls(identity: &Identity) -> Self {
+        Self::new_postgres(Some(identity))
+    }
+
+    fn new_postgres(identity: Option<&Identity>) -> Self {
         let folder = folder();
         let password = "it's \"the\" administrator".to_owned();
         let secret = folder.path().join("password");
@@ -52,7 +62,16 @@ impl Server {
         initdb.push(format!("--pwfile={}", secret.display()));
         let made = command(&initdb).current_dir("/").output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Self::over(folder, &data, password)
+        let Some(identity) = identity else { return Self::over(folder, &data, &[], password) };
+        let files = TlsFiles::write(&folder, identity);
+        let access = Path::new(&data).join("pg_hba.conf");
+        std::fs::write(access, "hostssl all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+        let settings = [
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={}", files.certificate.display()),
+            format!("ssl_key_file={}", files.key.display()),
+        ];
+        Self::over(folder, &data, &settings, password)
     }
 
     /// PostgreSQL over files that are there, such as a copy of another server's: they are its own from
@@ -66,18 +85,22 @@ impl Server {
             let owner = format!("{NOBODY}:{NOBODY}");
             assert!(Command::new("chown").args(["-R", &owner, &own]).status().unwrap().success());
         }
-        Self::over(folder, &own, password.to_owned())
+        Self::over(folder, &own, &[], password.to_owned())
     }
 
-    fn over(folder: TempDir, data: &str, password: String) -> Self {
+    fn over(folder: TempDir, data: &str, settings: &[String], password: String) -> Self {
         let port = free_port().unwrap();
         let mut command = unprivileged();
         command.push(postgres_program("postgres"));
         command.extend(["-D".to_owned(), data.to_owned(), format!("--port={port}")]);
-        for setting in
-            ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "lc_messages=C"]
-        {
-            command.extend(["-c".to_owned(), setting.to_owned()]);
+        let common = [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "fsync=off",
+            "lc_messages=C",
+        ];
+        for setting in common.map(String::from).iter().chain(settings) {
+            command.extend(["-c".to_owned(), setting.clone()]);
         }
         Self { port, password, command, folder, child: None, signal: "INT", ready: SERVES }
             .started()
@@ -85,11 +108,27 @@ impl Server {
 
     /// Redis that asks for the password.
     pub fn redis() -> Self {
+        Self::new_redis(|port, _| format!("port {port}"))
+    }
+
+    /// The same that takes connections over TLS alone, and shows this certificate.
+    pub fn redis_with_tls(identity: &Identity) -> Self {
+        Self::new_redis(|port, folder| {
+            let files = TlsFiles::write(folder, identity);
+            let (certificate, key) = (files.certificate.display(), files.key.display());
+            format!(
+                "port 0\ntls-port {port}\ntls-cert-file {certificate}\ntls-key-file {key}\n\
+                 tls-ca-cert-file {certificate}\ntls-auth-clients no"
+            )
+        })
+    }
+
+    fn new_redis(listener: impl FnOnce(u16, &TempDir) -> String) -> Self {
         let (folder, port, password) = (folder(), free_port().unwrap(), "redis s3cret".to_owned());
         let config = folder.path().join("redis.conf");
-        let dir = folder.path().display();
+        let (dir, listener) = (folder.path().display(), listener(port, &folder));
         let text = format!(
-            "bind 127.0.0.1\nport {port}\nrequirepass \"{password}\"\nsave \"\"\ndir {dir}\n"
+            "bind 127.0.0.1\n{listener}\nrequirepass \"{password}\"\nsave \"\"\ndir {dir}\n"
         );
         std::fs::write(&config, text).unwrap();
         let command = vec![program("redis-server"), config.display().to_string()];
@@ -159,6 +198,31 @@ impl Drop for Server {
             // PostgreSQL's children end when it is gone, and its folder is not needed any more.
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+}
+
+/// Where a server finds its certificate and key.
+struct TlsFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+impl TlsFiles {
+    /// The files, readable by the server alone: PostgreSQL refuses a key that others may read.
+    fn write(folder: &TempDir, identity: &Identity) -> Self {
+        let write = |name: &str, pem: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, pem).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            if is_root(&path) {
+                chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            path
+        };
+        Self {
+            certificate: write("server.crt", &identity.certificate),
+            key: write("server.key", &identity.key),
         }
     }
 }

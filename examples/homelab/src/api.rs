@@ -185,6 +185,35 @@ pub struct PostgresConnectionSpec {
     /// databases and roles.
     #[schemars(length(min = 1))]
     pub secret: String,
+    /// How the connection is protected. Nothing is sent to a server before this is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+/// How the connection to a server is protected.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[x_kube(validation = Rule::new("self.mode == 'Disable' || has(self.caSecret)")
+    .message("caSecret is required unless mode is Disable"))]
+#[serde(rename_all = "camelCase")]
+pub struct Tls {
+    /// Whether TLS is used.
+    #[serde(default)]
+    pub mode: TlsMode,
+    /// A Secret of this namespace whose key `ca.crt` holds the certificates, in PEM, of the authorities
+    /// that may have signed the server's certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub ca_secret: Option<String>,
+}
+
+/// Whether TLS is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TlsMode {
+    /// The connection is encrypted, and the server proves by its certificate that it is `host`.
+    #[default]
+    Verify,
+    /// The connection is not encrypted: passwords and data are readable on the network.
+    Disable,
 }
 
 fn postgres_port() -> i32 {
@@ -227,6 +256,9 @@ pub struct RedisConnectionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub secret: Option<String>,
+    /// How the connection is protected. Nothing is sent to a server before this is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
 }
 
 fn redis_port() -> i32 {
@@ -281,7 +313,8 @@ pub struct PostgresDatabaseFields {
     /// What the database and its role are called on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<String>,
-    /// The Secret with the keys host, port, database, username, password and url.
+    /// The Secret with the keys host, port, database, username, password, url and sslmode; ca.crt as well
+    /// where the connection is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }

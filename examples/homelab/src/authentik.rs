@@ -35,6 +35,8 @@ struct RedisAt {
     port: i32,
     /// With its password.
     secret: Option<Arc<Secret>>,
+    /// With the authorities of its certificate, where it takes connections over TLS.
+    authorities: Option<Arc<Secret>>,
 }
 
 impl Reconciler for AuthentikServers {
@@ -102,7 +104,11 @@ async fn redis(cx: &Cx<'_, AuthentikServer>) -> Result<RedisAt, Error> {
             Some(secret) => Some(cx.reference::<Secret>(None, secret).await?.found()?),
             None => None,
         };
-        return Ok(RedisAt { host: spec.host, port: spec.port, secret });
+        let authorities = match spec.tls.and_then(|tls| tls.ca_secret) {
+            Some(name) => Some(cx.reference::<Secret>(None, &name).await?.found()?),
+            None => None,
+        };
+        return Ok(RedisAt { host: spec.host, port: spec.port, secret, authorities });
     }
     let own = cx.reference::<Redis>(None, name).await?;
     if matches!(own, Reference::Missing { .. }) {
@@ -113,7 +119,8 @@ async fn redis(cx: &Cx<'_, AuthentikServer>) -> Result<RedisAt, Error> {
     let release = release.unwrap_or_default().name;
     let secret = cx.reference::<Secret>(None, &release).await?.found()?;
     let host = format!("{release}.{}.svc", cx.namespace().unwrap_or_default());
-    Ok(RedisAt { host, port: manifests::REDIS_PORT, secret: Some(secret) })
+    let port = manifests::REDIS_PORT;
+    Ok(RedisAt { host, port, secret: Some(secret), authorities: None })
 }
 
 async fn keys(cx: &Cx<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {

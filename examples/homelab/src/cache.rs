@@ -4,7 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use catamaran_operator::native::Error;
-use redis::{ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisConnectionInfo, ServerErrorKind};
+use redis::{
+    ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisConnectionInfo, ServerErrorKind,
+    TlsCertificates,
+};
+
+use crate::encryption::{Encryption, tls_failure};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,6 +24,8 @@ pub struct Server {
     pub user: Option<String>,
     /// The user's password.
     pub password: Option<String>,
+    /// How the connection is protected.
+    pub encryption: Encryption,
 }
 
 impl fmt::Debug for Server {
@@ -31,8 +38,10 @@ impl Server {
     /// Its version, which only a server tells that answers and lets us in.
     ///
     /// # Errors
-    /// [`Error::Waiting`] with the reason `Unreachable` or `AuthenticationFailed`.
+    /// [`Error::Waiting`] with the reason `Unreachable`, `TlsVerificationFailed` or `AuthenticationFailed`.
     pub async fn version(&self) -> Result<String, Error> {
+        // Refused with a reason of its own, before a connection is opened.
+        self.encryption.client_config()?;
         let asked = tokio::time::timeout(PATIENCE, self.ask()).await;
         asked.unwrap_or_else(|_| Err(self.unreachable("it does not answer")))
     }
@@ -46,10 +55,7 @@ impl Server {
             login = login.set_password(password);
         }
         let told = async {
-            let address = ConnectionAddr::Tcp(self.host.clone(), self.port);
-            let info = address.into_connection_info()?.set_redis_settings(login);
-            let mut connection =
-                redis::Client::open(info)?.get_multiplexed_async_connection().await?;
+            let mut connection = self.client(login)?.get_multiplexed_async_connection().await?;
             redis::cmd("PING").exec_async(&mut connection).await?;
             // Not everybody may ask for it.
             let about =
@@ -61,7 +67,28 @@ impl Server {
         Ok(version.unwrap_or("unknown").to_owned())
     }
 
+    fn client(&self, login: RedisConnectionInfo) -> redis::RedisResult<redis::Client> {
+        let (host, port) = (self.host.clone(), self.port);
+        let info = |address: ConnectionAddr| {
+            address.into_connection_info().map(|info| info.set_redis_settings(login))
+        };
+        match &self.encryption {
+            Encryption::Disabled => redis::Client::open(info(ConnectionAddr::Tcp(host, port))?),
+            Encryption::Verified(authorities) => {
+                let address =
+                    ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
+                let root_cert = Some(authorities.clone().into_bytes());
+                let certificates = TlsCertificates { client_tls: None, root_cert };
+                redis::Client::build_with_tls(info(address)?, certificates)
+            }
+        }
+    }
+
     fn failure(&self, error: &redis::RedisError) -> Error {
+        if let Some(why) = tls_failure(error) {
+            let at = format!("Redis at {}:{}", self.host, self.port);
+            return Error::waiting("TlsVerificationFailed", format!("{at}: {why}"));
+        }
         let refused = matches!(
             error.kind(),
             ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm)

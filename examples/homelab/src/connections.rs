@@ -1,10 +1,11 @@
 //! Servers that somebody else runs: they are there or not, which no watch tells.
 
-use catamaran_operator::native::{Action, Cx, Error, Progress, Reconciler, Watches};
+use catamaran_operator::native::{Action, Cx, Error, Managed, Progress, Reconciler, Watches};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
 use crate::api::{PostgresConnection, PostgresConnectionSpec, RedisConnection};
+use crate::encryption::Encryption;
 use crate::manifest::text;
 use crate::{POLL, cache, postgres};
 
@@ -21,8 +22,7 @@ impl Reconciler for PostgresConnections {
 
     async fn reconcile(&self, cx: &Cx<'_, PostgresConnection>) -> Result<Action, Error> {
         cx.component("Server", async {
-            let secret = cx.reference::<Secret>(None, &cx.spec.secret).await?.found()?;
-            let version = server(&cx.spec, &secret)?.version().await?;
+            let version = server(cx, None, &cx.spec).await?.version().await?;
             tell_return(cx, &version);
             cx.status(|status| status.version = Some(version));
             Ok(Progress::Ready)
@@ -40,17 +40,20 @@ fn tell_return(cx: &Cx<'_, PostgresConnection>, version: &str) {
     }
 }
 
-/// The server of a connection, and its administrator.
-pub(crate) fn server(
+/// The server of a connection, and its administrator. The connection's Secrets lie in `namespace`.
+pub(crate) async fn server<K: Managed>(
+    cx: &Cx<'_, K>,
+    namespace: Option<&str>,
     connection: &PostgresConnectionSpec,
-    secret: &Secret,
 ) -> Result<postgres::Server, Error> {
+    let secret = cx.reference::<Secret>(namespace, &connection.secret).await?.found()?;
     Ok(postgres::Server {
         host: connection.host.clone(),
         port: u16::try_from(connection.port).map_err(|e| Error::Permanent(e.to_string()))?,
         database: connection.database.clone(),
-        user: text(secret, "username")?,
-        password: text(secret, "password")?,
+        user: text(&secret, "username")?,
+        password: text(&secret, "password")?,
+        encryption: Encryption::of(cx, namespace, connection.tls.as_ref()).await?,
     })
 }
 
@@ -71,7 +74,8 @@ impl Reconciler for RedisConnections {
                 Some(name) => Some(cx.reference::<Secret>(None, name).await?.found()?),
                 None => None,
             };
-            let version = cache_server(cx, secret.as_deref())?.version().await?;
+            let encryption = Encryption::of(cx, None, cx.spec.tls.as_ref()).await?;
+            let version = cache_server(cx, secret.as_deref(), encryption)?.version().await?;
             cx.status(|status| status.version = Some(version));
             Ok(Progress::Ready)
         })
@@ -83,6 +87,7 @@ impl Reconciler for RedisConnections {
 fn cache_server(
     connection: &RedisConnection,
     secret: Option<&Secret>,
+    encryption: Encryption,
 ) -> Result<cache::Server, Error> {
     let has_user =
         |secret: &&Secret| secret.data.as_ref().is_some_and(|data| data.contains_key("username"));
@@ -93,5 +98,6 @@ fn cache_server(
             .map_err(|error| Error::Permanent(format!("{}: {error}", connection.name_any())))?,
         user: user.map(|secret| text(secret, "username")).transpose()?,
         password: secret.map(|secret| text(secret, "password")).transpose()?,
+        encryption,
     })
 }

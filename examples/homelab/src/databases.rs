@@ -102,8 +102,7 @@ async fn administrator(
     connection: &PostgresConnection,
 ) -> Result<Server, Error> {
     let namespace = connection.namespace();
-    let secret = cx.reference::<Secret>(namespace.as_deref(), &connection.spec.secret).await?;
-    connections::server(&connection.spec, &*secret.found()?)
+    connections::server(cx, namespace.as_deref(), &connection.spec).await
 }
 
 fn wanted(database: &PostgresDatabase, name: String, password: String) -> Wanted {

@@ -10,6 +10,7 @@ mod authentik;
 mod connections;
 mod databases;
 mod domains;
+mod encryption;
 mod manifest;
 mod myresources;
 
@@ -26,6 +27,7 @@ pub use authentik::AuthentikServers;
 pub use connections::{PostgresConnections, RedisConnections};
 pub use databases::PostgresDatabases;
 pub use domains::Domains;
+pub use encryption::Encryption;
 pub use myresources::MyResources;
 
 /// How often servers are asked whether they are there: no watch tells of them.

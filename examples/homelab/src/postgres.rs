@@ -15,7 +15,11 @@ use postgres_protocol::password::scram_sha_256;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::encryption::{Encryption, tls_failure};
 
 /// How long a server may take to let us in.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,6 +39,8 @@ pub struct Server {
     pub user: String,
     /// And by what password.
     pub password: String,
+    /// How the connection is protected.
+    pub encryption: Encryption,
 }
 
 /// What there shall be on a server.
@@ -85,7 +91,8 @@ impl Server {
     /// The server's version.
     ///
     /// # Errors
-    /// [`Error::Waiting`] with a reason: `Unreachable`, `AuthenticationFailed`, `Refused`.
+    /// [`Error::Waiting`] with a reason: `Unreachable`, `TlsVerificationFailed`, `AuthenticationFailed`,
+    /// `Refused`.
     pub async fn version(&self) -> Result<String, Error> {
         self.in_time(async {
             let session = self.connect(&self.database).await?;
@@ -268,8 +275,22 @@ impl Server {
         let mut config = Config::new();
         config.host(&self.host).port(self.port).dbname(database);
         config.user(&self.user).password(&self.password);
-        config.application_name("homelab").ssl_mode(SslMode::Disable).connect_timeout(PATIENCE);
-        let connected = tokio::time::timeout(PATIENCE, config.connect(NoTls)).await;
+        config.application_name("homelab").connect_timeout(PATIENCE);
+        match self.encryption.client_config()? {
+            None => self.open(config.ssl_mode(SslMode::Disable), NoTls).await,
+            // A server without TLS is refused: there is no way back to an unencrypted connection.
+            Some(tls) => {
+                self.open(config.ssl_mode(SslMode::Require), MakeRustlsConnect::new(tls)).await
+            }
+        }
+    }
+
+    async fn open<T>(&self, config: &Config, tls: T) -> Result<Session, Error>
+    where
+        T: MakeTlsConnect<Socket>,
+        T::Stream: Send + 'static,
+    {
+        let connected = tokio::time::timeout(PATIENCE, config.connect(tls)).await;
         let connected = connected.map_err(|_| self.unreachable("it does not answer"))?;
         let (client, connection) = connected.map_err(|error| self.failure(&error))?;
         // How it ends is told by the next question.
@@ -284,6 +305,10 @@ impl Server {
 
     /// What a server says may go to everybody who reads a status: it names no password.
     fn failure(&self, error: &tokio_postgres::Error) -> Error {
+        if let Some(why) = tls_failure(error) {
+            let at = format!("PostgreSQL at {}:{}", self.host, self.port);
+            return Error::waiting("TlsVerificationFailed", format!("{at}: {why}"));
+        }
         let Some(told) = error.as_db_error() else {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             return self.unreachable(&cause.unwrap_or_else(|| error.to_string()));
@@ -328,6 +353,7 @@ mod tests {
             database: text(),
             user: text(),
             password: password.clone(),
+            encryption: Encryption::Disabled,
         };
         let wanted = Wanted { name: text(), password, draft: text(), mark: text() };
         assert!(!format!("{server:?} {wanted:?}").contains("hunter2"));

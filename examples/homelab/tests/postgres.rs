@@ -4,12 +4,12 @@
 
 mod support;
 
-use catamaran_testkit::{Server, becomes, eventually, vanishes};
-use homelab::api::PostgresDatabase;
+use catamaran_testkit::{Authority, Server, becomes, eventually, vanishes};
+use homelab::api::{PostgresConnection, PostgresDatabase};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use support::{Lab, Login, condition, inventory, login, ready};
+use support::{Lab, Login, condition, connect_by, inventory, login, ready};
 
 #[tokio::test]
 async fn a_database_has_a_role_of_least_rights_and_goes_with_its_resource() {
@@ -295,4 +295,53 @@ async fn an_administrator_needs_no_more_than_making_databases_and_roles() {
     lab.delete(&lab.databases, "mine").await;
     vanishes(&lab.databases, "mine").await;
     assert_eq!(inventory(&server).await, ["role maker"]);
+}
+
+#[tokio::test]
+async fn a_connection_over_tls_is_ready_only_if_the_servers_certificate_is_verified() {
+    let lab = Lab::start("tls").await;
+    let (authority, other) = (Authority::default(), Authority::default());
+    let identity = authority.issue(&["127.0.0.1"]);
+    let server = Server::postgres_with_tls(&identity);
+    let elsewhere = Server::postgres_with_tls(&authority.issue(&["db.example.com"]));
+    let expired = Server::postgres_with_tls(&authority.issue_expired(&["127.0.0.1"]));
+    let without = Server::postgres();
+    lab.secret("db-admin", json!({ "username": Server::USER, "password": server.password })).await;
+    lab.secret("ca", json!({ "ca.crt": authority.certificate() })).await;
+    lab.secret("other-ca", json!({ "ca.crt": other.certificate() })).await;
+    lab.secret("no-ca", json!({ "ca.crt": "none" })).await;
+
+    let by = |secret: &str| json!({ "caSecret": secret });
+    let plain = json!({ "mode": "Disable" });
+    for (name, server, tls, reason, message) in [
+        ("other-authority", &server, by("other-ca"), "TlsVerificationFailed", "UnknownIssuer"),
+        ("other-name", &elsewhere, by("ca"), "TlsVerificationFailed", "not valid for name"),
+        ("expired", &expired, by("ca"), "TlsVerificationFailed", "expired"),
+        ("no-secret", &server, by("absent"), "MissingDependency", "absent"),
+        ("no-certificate", &server, by("no-ca"), "IncompleteSecret", "ca.crt"),
+        ("server-without-tls", &without, by("ca"), "Unreachable", "TLS"),
+        ("plain", &server, plain, "AuthenticationFailed", "no encryption"),
+    ] {
+        connect_by(&lab.bench, name, server, tls).await;
+        let told = becomes(&lab.connections, name, reason, |c| ready(c).1 == reason).await;
+        assert!(ready(&told).2.contains(message), "{name}: {:?}", ready(&told));
+    }
+    // A connection made before there was `spec.tls` is not opened unencrypted.
+    let old = json!({ "host": "127.0.0.1", "port": without.port, "secret": "db-admin" });
+    lab.create::<PostgresConnection>("old", old).await;
+    becomes(&lab.connections, "old", "refused", |c| ready(c).1 == "TlsNotConfigured").await;
+
+    // The authority that the Secret names is what counts, also when it changes.
+    connect_by(&lab.bench, "db", &server, by("ca")).await;
+    becomes(&lab.connections, "db", "Ready", |c| ready(c).0 == "True").await;
+    lab.secret("other-ca", json!({ "ca.crt": authority.certificate() })).await;
+    becomes(&lab.connections, "other-authority", "Ready", |c| ready(c).0 == "True").await;
+
+    // A database made through it tells applications how to verify the server.
+    lab.database("mine", None).await;
+    becomes(&lab.databases, "mine", "Ready", |resource| ready(resource).0 == "True").await;
+    let data = lab.secrets.get("mine-connection").await.unwrap().data.unwrap();
+    assert_eq!(data["sslmode"].0, b"verify-full");
+    assert_eq!(data["ca.crt"].0, authority.certificate().into_bytes());
+    assert!(data["url"].0.ends_with(b"?sslmode=verify-full"));
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use catamaran_testkit::{Server, becomes, eventually, vanishes};
+use catamaran_testkit::{Authority, Server, becomes, eventually, vanishes};
 use homelab::api::{AuthentikServer, Domain, MyResource, Redis, RedisConnection};
 use homelab::foreign::{Certificate, Gateway, INGRESS};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -269,7 +269,8 @@ fn template(deployment: &Deployment) -> Value {
 async fn a_redis_connection_is_ready_while_the_server_answers() {
     let (lab, mut server) = (Lab::start("redis").await, Server::redis());
     let connections: Api<RedisConnection> = lab.bench.api();
-    let spec = json!({ "host": "127.0.0.1", "port": server.port, "secret": "other-redis" });
+    let spec = json!({ "host": "127.0.0.1", "port": server.port, "secret": "other-redis",
+        "tls": { "mode": "Disable" } });
     lab.create::<RedisConnection>("redis", spec).await;
     let reason = async |wanted: &str| {
         becomes(&connections, "redis", wanted, |c: &RedisConnection| ready(c).1 == wanted).await
@@ -290,7 +291,7 @@ async fn a_redis_connection_is_ready_while_the_server_answers() {
     }
     drop(ticking);
     // Without a password: the server asks for one.
-    let open = json!({ "host": "127.0.0.1", "port": server.port });
+    let open = json!({ "host": "127.0.0.1", "port": server.port, "tls": { "mode": "Disable" } });
     lab.create::<RedisConnection>("open", open).await;
     becomes(&connections, "open", "refused", |c| ready(c).1 == "AuthenticationFailed").await;
     eventually("nothing is asked while nothing moves", async || {
@@ -303,4 +304,29 @@ async fn a_redis_connection_is_ready_while_the_server_answers() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_redis_connection_over_tls_is_ready_only_if_the_servers_certificate_is_verified() {
+    let lab = Lab::start("redis-tls").await;
+    let (authority, other) = (Authority::default(), Authority::default());
+    let server = Server::redis_with_tls(&authority.issue(&["127.0.0.1"]));
+    let elsewhere = Server::redis_with_tls(&authority.issue(&["redis.example.com"]));
+    let connections: Api<RedisConnection> = lab.bench.api();
+    lab.secret("password", json!({ "password": server.password })).await;
+    lab.secret("ca", json!({ "ca.crt": authority.certificate() })).await;
+    lab.secret("other-ca", json!({ "ca.crt": other.certificate() })).await;
+    for (name, port, ca, reason) in [
+        ("verified", server.port, Some("ca"), "Ready"),
+        ("other-authority", server.port, Some("other-ca"), "TlsVerificationFailed"),
+        ("other-name", elsewhere.port, Some("ca"), "TlsVerificationFailed"),
+        ("not-configured", server.port, None, "TlsNotConfigured"),
+    ] {
+        let mut spec = json!({ "host": "127.0.0.1", "port": port, "secret": "password" });
+        if let Some(secret) = ca {
+            spec["tls"] = json!({ "caSecret": secret });
+        }
+        lab.create::<RedisConnection>(name, spec).await;
+        becomes(&connections, name, reason, |c: &RedisConnection| ready(c).1 == reason).await;
+    }
 }

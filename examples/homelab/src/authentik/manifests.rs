@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::RedisAt;
 use crate::api::AuthentikServer;
+use crate::encryption::CA_KEY;
 use crate::manifest::{hex, labels, object, text};
 
 /// Where Redis listens, ours as all others.
@@ -26,6 +27,7 @@ pub(super) fn deployment(
     parts: Parts<'_>,
 ) -> Result<Deployment, Error> {
     let (name, environment) = (server.name_any(), environment(host, parts));
+    let (volumes, mounts) = authorities(parts);
     let probe = |path: &str, period: u32| json!({ "httpGet": { "path": path, "port": "http" }, "periodSeconds": period });
     object(json!({
         "metadata": { "name": name },
@@ -40,12 +42,14 @@ pub(super) fn deployment(
                 },
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "volumes": volumes,
                     "containers": [
                         {
                             "name": "server",
                             "image": server.spec.image,
                             "args": ["server"],
                             "env": environment,
+                            "volumeMounts": mounts,
                             "ports": [{ "name": "http", "containerPort": PORT }],
                             "startupProbe": { "httpGet": { "path": "/-/health/live/", "port": "http" },
                                 "periodSeconds": 5, "failureThreshold": 60 },
@@ -58,6 +62,7 @@ pub(super) fn deployment(
                             "image": server.spec.image,
                             "args": ["worker"],
                             "env": environment,
+                            "volumeMounts": mounts,
                         },
                     ],
                 },
@@ -83,6 +88,7 @@ fn environment(host: &str, (database, redis, keys): Parts<'_>) -> Vec<Value> {
         of("POSTGRESQL__NAME", database, "database"),
         of("POSTGRESQL__USER", database, "username"),
         of("POSTGRESQL__PASSWORD", database, "password"),
+        of("POSTGRESQL__SSLMODE", database, "sslmode"),
         plain("REDIS__HOST", &redis.host),
         plain("REDIS__PORT", &redis.port.to_string()),
     ];
@@ -92,7 +98,44 @@ fn environment(host: &str, (database, redis, keys): Parts<'_>) -> Vec<Value> {
             environment.push(of("REDIS__USERNAME", secret, "username"));
         }
     }
+    if has_authorities(database) {
+        environment.push(plain("POSTGRESQL__SSLROOTCERT", &ca_file("database")));
+    }
+    if redis.authorities.is_some() {
+        environment.push(plain("REDIS__TLS", "true"));
+        environment.push(plain("REDIS__TLS_REQS", "required"));
+        environment.push(plain("REDIS__TLS_CA_CERT", &ca_file("redis")));
+    }
     environment
+}
+
+/// The authorities of the servers' certificates, as volumes of the pod and mounts of its containers.
+fn authorities((database, redis, _): Parts<'_>) -> (Vec<Value>, Vec<Value>) {
+    let database = Some(database).filter(|secret| has_authorities(secret));
+    let mounted = [("database", database), ("redis", redis.authorities.as_deref())];
+    let mounted = mounted.into_iter().filter_map(|(name, secret)| Some((name, secret?)));
+    mounted
+        .map(|(name, secret)| {
+            let items = json!([{ "key": CA_KEY, "path": CA_KEY }]);
+            let source = json!({ "secretName": secret.name_any(), "items": items });
+            (
+                json!({ "name": format!("{name}-ca"), "secret": source }),
+                json!({ "name": format!("{name}-ca"), "mountPath": ca_folder(name), "readOnly": true }),
+            )
+        })
+        .unzip()
+}
+
+fn has_authorities(secret: &Secret) -> bool {
+    secret.data.as_ref().is_some_and(|data| data.contains_key(CA_KEY))
+}
+
+fn ca_folder(server: &str) -> String {
+    format!("/etc/homelab/{server}")
+}
+
+fn ca_file(server: &str) -> String {
+    format!("{}/{CA_KEY}", ca_folder(server))
 }
 
 /// Another one when a Secret holds something else. The keys are random and part of it, so nobody can
@@ -100,7 +143,9 @@ fn environment(host: &str, (database, redis, keys): Parts<'_>) -> Vec<Value> {
 fn digest((database, redis, keys): Parts<'_>) -> Result<String, Error> {
     let mut digest = Sha256::new();
     digest.update(text(keys, "secretKey")?);
-    for secret in [Some(database), redis.secret.as_deref(), Some(keys)].into_iter().flatten() {
+    let secrets =
+        [Some(database), redis.secret.as_deref(), redis.authorities.as_deref(), Some(keys)];
+    for secret in secrets.into_iter().flatten() {
         for (key, value) in secret.data.iter().flatten() {
             digest.update(format!("{key} {} ", value.0.len()));
             digest.update(&value.0);

@@ -11,6 +11,7 @@ use kube::core::ObjectMeta;
 use sha2::{Digest, Sha256};
 
 use crate::api::PostgresDatabase;
+use crate::encryption::{CA_KEY, Encryption};
 use crate::manifest::hex;
 use crate::postgres::{Server, Wanted};
 
@@ -39,19 +40,26 @@ pub(super) fn name(database: &PostgresDatabase) -> Result<String, Error> {
 pub(super) fn outputs(name: &str, server: &Server, wanted: &Wanted) -> Secret {
     let (host, port, user) = (&server.host, server.port.to_string(), percent(&wanted.name));
     let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-    let url =
-        format!("postgresql://{user}:{}@{bracketed}:{port}/{user}", percent(&wanted.password));
+    let (sslmode, authorities) = match &server.encryption {
+        Encryption::Disabled => ("disable", None),
+        Encryption::Verified(authorities) => ("verify-full", Some(authorities.clone())),
+    };
+    let password = percent(&wanted.password);
+    let url = format!("postgresql://{user}:{password}@{bracketed}:{port}/{user}?sslmode={sslmode}");
     let data = [
         ("host", host.clone()),
         ("port", port),
         ("database", wanted.name.clone()),
         ("username", wanted.name.clone()),
         ("url", url),
+        ("sslmode", sslmode.to_owned()),
     ];
+    let authorities = authorities.map(|authorities| (CA_KEY, authorities));
+    let data = data.into_iter().chain(authorities);
     let data = data.map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes())));
     Secret {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        data: Some(BTreeMap::from(data)),
+        data: Some(data.collect::<BTreeMap<_, _>>()),
         ..Secret::default()
     }
 }

@@ -182,8 +182,14 @@ pub async fn secret(bench: &Bench, name: &str, data: Value) {
 pub async fn connect(bench: &Bench, server: &Server) {
     let credentials = json!({ "username": Server::USER, "password": server.password });
     secret(bench, "db-admin", credentials).await;
-    let spec = json!({ "host": "127.0.0.1", "port": server.port, "secret": "db-admin" });
-    create::<PostgresConnection>(bench, "db", spec).await;
+    connect_by(bench, "db", server, json!({ "mode": "Disable" })).await;
+}
+
+/// A connection whose Secret `db-admin` is there already.
+pub async fn connect_by(bench: &Bench, name: &str, server: &Server, tls: Value) {
+    let spec =
+        json!({ "host": "127.0.0.1", "port": server.port, "secret": "db-admin", "tls": tls });
+    create::<PostgresConnection>(bench, name, spec).await;
 }
 
 /// What an application reads from a Secret.
