@@ -91,6 +91,7 @@ async fn they_tell_what_was_done_in_the_names_of_controller_runtime() {
     let bench = Bench::shared("measured").await;
     let flags = [
         "--metrics-secure=false",
+        "--metrics-resource-names",
         "--leader-elect",
         "--leader-election-namespace",
         bench.namespace.name(),
@@ -159,6 +160,47 @@ async fn they_tell_what_was_done_in_the_names_of_controller_runtime() {
     ] {
         assert!(value(&text, &series).is_some(), "{series:?} in\n{text}");
     }
+}
+
+#[tokio::test]
+async fn without_authentication_no_names_are_told_and_idle_clients_keep_no_scraper_out() {
+    let bench = Bench::shared("open").await;
+    let flags = ["--metrics-secure=false"];
+    let (operator, url) = serving(&bench, bench.cluster.kubeconfig(), &flags).await;
+    apply_file(&bench, "tests/fixtures/cache_v1alpha1_memcached.yaml");
+    let ready = |object: &_| condition(object, "Ready") == "True";
+    becomes(&bench.memcacheds(), "memcached-sample", "Ready", ready).await;
+    let address = url.trim_start_matches("http://").trim_end_matches("/metrics");
+    let _idle: Vec<_> = (0..500).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    let (code, text) = scrape(&url, &[]);
+    assert_eq!(code, 200, "{}", operator.log());
+    let series =
+        ["controller_runtime_reconcile_total", "\"memcached-controller\"", "result=\"success\""];
+    let reconciles = value(&text, &series);
+    assert!(reconciles.is_some_and(|count| count >= 1.0), "{text}");
+    for name in ["memcached-sample", bench.namespace.name()] {
+        assert!(!text.contains(name), "{name} in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_network_policy_selects_the_manager() {
+    let bench = Bench::shared("policy").await;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
+    let place = |text: String| {
+        text.replace("namespace: system", &format!("namespace: {}", bench.namespace.name()))
+    };
+    let policy = place(bench.kubectl(&["kustomize", &format!("{folder}/network-policy")]));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), policy).unwrap();
+    let path = file.path().display().to_string();
+    let selector = "jsonpath={.spec.podSelector.matchLabels}";
+    let selected = bench.kubectl(&["apply", "-f", &path, "-o", selector]);
+    let manager = std::fs::read_to_string(format!("{folder}/manager/manager.yaml")).unwrap();
+    let deployment = manager.split("---\n").last().unwrap();
+    let deployment: serde_json::Value = serde_saphyr::from_str(deployment).unwrap();
+    let selected: serde_json::Value = serde_json::from_str(&selected).unwrap();
+    assert_eq!(selected, deployment["spec"]["template"]["metadata"]["labels"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! A certificate authority for servers of a test.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 
 /// A certificate and its private key, both in PEM.
 #[derive(Clone)]
@@ -28,7 +32,11 @@ impl std::fmt::Debug for Authority {
 
 impl Default for Authority {
     fn default() -> Self {
+        // Each has a name of its own, so that a client tells an unknown authority from a wrong signature.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("authority {}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }

@@ -287,7 +287,8 @@ async fn an_administrator_needs_no_more_than_making_databases_and_roles() {
     let postgres = Login::administrator(&server, "postgres");
     postgres.run("CREATE ROLE maker LOGIN CREATEDB CREATEROLE PASSWORD 'm'").await.unwrap();
     lab.secret("db-admin", json!({ "username": "maker", "password": "m" })).await;
-    let spec = json!({ "host": "127.0.0.1", "port": server.port, "secret": "db-admin" });
+    let spec = json!({ "host": "127.0.0.1", "port": server.port, "secret": "db-admin",
+        "tls": { "mode": "Disable" } });
     lab.create::<homelab::api::PostgresConnection>("db", spec).await;
     lab.database("mine", None).await;
     let mine = lab.ready("mine").await;

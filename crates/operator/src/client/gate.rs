@@ -39,14 +39,30 @@ impl RateLimit {
         (per_second > 0.0).then(|| Self { every, burst: burst.max(1), next: Mutex::default() })
     }
 
+    /// Whether a request may be made at once; takes its place if so.
+    pub fn try_take(&self, now: Instant) -> bool {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = self.due(*next, now);
+        let is_due = due <= now;
+        if is_due {
+            *next = Some(due + self.every);
+        }
+        is_due
+    }
+
     /// When a request may be made; takes its place.
     fn reserve(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let credit = self.every.saturating_mul(self.burst - 1);
-        let full = now.checked_sub(credit).unwrap_or(now);
-        let due = next.map_or(full, |next| next.max(full));
+        let due = self.due(*next, now);
         *next = Some(due + self.every);
         due.max(now)
+    }
+
+    /// When the next request is due if they came evenly, with the credit of a pause.
+    fn due(&self, next: Option<Instant>, now: Instant) -> Instant {
+        let credit = self.every.saturating_mul(self.burst - 1);
+        let full = now.checked_sub(credit).unwrap_or(now);
+        next.map_or(full, |next| next.max(full))
     }
 }
 

@@ -128,7 +128,7 @@ impl Running {
             working: AtomicBool::new(false),
             workers: workers.handle().clone(),
         });
-        metrics.add(dispatch.clone());
+        metrics.add(dispatch.clone(), options.metrics_resource_names());
         let key_secret = Some(key_secret).filter(|_| has_charts);
         Self { dispatch, feeds, fence, metrics, events, event_tasks, key_secret, _workers: workers }
     }

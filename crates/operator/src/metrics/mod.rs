@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-pub(crate) use scraped::{KindStats, Resource, Source};
+pub(crate) use scraped::{KindStats, Resource, ResourceNames, Source};
 
 /// The media type of what [`Metrics::text`] returns.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -190,8 +190,8 @@ impl Metrics {
     }
 
     /// Reads these whenever the metrics are read.
-    pub fn add(&self, source: impl Source) {
-        let collector = Box::new(scraped::Scraped(source));
+    pub fn add(&self, source: impl Source, names: ResourceNames) {
+        let collector = Box::new(scraped::Scraped { source, names });
         self.registry.lock().unwrap_or_else(PoisonError::into_inner).register_collector(collector);
     }
 

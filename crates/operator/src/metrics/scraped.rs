@@ -47,8 +47,20 @@ pub(crate) trait Source: fmt::Debug + Send + Sync + 'static {
     fn resources(&self) -> Vec<(Resource, i64)>;
 }
 
+/// Whether metrics tell the names of resources and namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResourceNames {
+    /// There is a series for each resource.
+    Included,
+    /// There is none.
+    Omitted,
+}
+
 #[derive(Debug)]
-pub(super) struct Scraped<S>(pub S);
+pub(super) struct Scraped<S> {
+    pub source: S,
+    pub names: ResourceNames,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InQueue {
@@ -63,7 +75,7 @@ struct Of {
 
 impl<S: Source> Collector for Scraped<S> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let kinds = self.0.kinds();
+        let kinds = self.source.kinds();
         let queue = |of: &KindStats| InQueue {
             name: of.controller.clone(),
             controller: of.controller.clone(),
@@ -96,8 +108,12 @@ impl<S: Source> Collector for Scraped<S> {
         for kind in &kinds {
             ConstCounter::new(kind.adds).encode(adds.encode_family(&queue(kind))?)?;
         }
+        if self.names == ResourceNames::Omitted {
+            return Ok(());
+        }
         let help = "When each resource was created, in seconds since 1970";
-        gauges(&mut encoder, "resource_created_at_seconds", help, self.0.resources().into_iter())
+        let resources = self.source.resources().into_iter();
+        gauges(&mut encoder, "resource_created_at_seconds", help, resources)
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use catamaran_chart::Budget;
 use clap::Args;
 
+use crate::metrics::ResourceNames;
 use crate::watches::OverrideTypes;
 pub(crate) use arguments::boolean;
 pub use arguments::{arguments, normalised};
@@ -68,6 +69,12 @@ pub struct Options {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = arguments::boolean)]
     pub metrics_require_rbac: Option<bool>,
+
+    /// Tell the names of resources and namespaces in metrics; the default is yes where the API server is
+    /// asked who reads them, and no where everybody may
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = arguments::boolean)]
+    pub metrics_resource_names: Option<bool>,
 
     /// A folder with the certificate for metrics, read anew when it changes; without it one is made up
     #[arg(long, value_name = "FOLDER")]
@@ -203,6 +210,15 @@ impl Options {
     pub(crate) fn metrics_authorized(&self) -> bool {
         let default = || self.metrics_over_tls() && !self.as_helm_operator;
         self.metrics_require_rbac.unwrap_or_else(default)
+    }
+
+    /// Whether metrics tell the names of resources.
+    pub(crate) fn metrics_resource_names(&self) -> ResourceNames {
+        if self.metrics_resource_names.unwrap_or_else(|| self.metrics_authorized()) {
+            ResourceNames::Included
+        } else {
+            ResourceNames::Omitted
+        }
     }
 
     /// With the defaults of `helm-operator run` where ours are others: metrics on :8080, for everybody.

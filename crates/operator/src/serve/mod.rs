@@ -4,7 +4,7 @@
 mod certificate;
 mod permit;
 mod scrapes;
-mod tls;
+mod server;
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use scrapes::Scrapes;
+use server::Limits;
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
@@ -46,11 +47,7 @@ impl Probes {
         let routes = Router::new()
             .route("/healthz", probe(self.healthy))
             .route("/readyz", probe(self.ready));
-        if let Err(error) =
-            axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
-        {
-            tracing::error!(%error, "the probes are no longer served");
-        }
+        server::serve(listener, None, routes, Limits::default(), stop).await;
     }
 }
 

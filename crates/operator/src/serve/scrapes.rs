@@ -1,6 +1,7 @@
 //! /metrics: over TLS and for those who may, unless the flags say otherwise.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -8,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bytes::Bytes;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -15,15 +17,19 @@ use tokio_util::sync::CancellationToken;
 use super::bind;
 use super::certificate::Certificate;
 use super::permit::Permits;
-use super::tls::TlsListener;
+use super::server::{self, Limits};
 use crate::metrics::{MEDIA_TYPE, Metrics};
 use crate::options::Options;
+
+/// How long a page is used again: with many resources it takes milliseconds to write, and whoever may
+/// connect may ask without a pause.
+const SHARED: Duration = Duration::from_millis(100);
 
 /// Metrics that can be served: all that may fail has been tried.
 pub(crate) struct Scrapes {
     listener: TcpListener,
     certificate: Option<Arc<Certificate>>,
-    permits: Option<Arc<Permits>>,
+    permits: Option<Permits>,
     metrics: Arc<Metrics>,
 }
 
@@ -44,7 +50,7 @@ impl Scrapes {
         Ok(Some(Self {
             listener,
             certificate: certificate.map(Arc::new),
-            permits: permits.map(Arc::new),
+            permits,
             metrics: metrics.clone(),
         }))
     }
@@ -56,31 +62,39 @@ impl Scrapes {
             let (tls, authorized) = (certificate.is_some(), permits.is_some());
             tracing::info!(%address, tls, authorized, "serving metrics");
         }
+        let page = Arc::new(Page::default());
         let read = move || {
-            let text = metrics.text();
+            let text = page.text(|| metrics.text());
             async move { ([(header::CONTENT_TYPE, MEDIA_TYPE)], text) }
         };
         let mut routes = Router::new().route("/metrics", get(read));
         if let Some(permits) = permits {
             routes = routes.layer(from_fn_with_state(permits, only_permitted));
         }
-        let ended = match certificate {
-            Some(certificate) => {
-                let listener = TlsListener::new(listener, certificate);
-                axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
+        server::serve(listener, certificate, routes, Limits::default(), stop).await;
+    }
+}
+
+/// The text that was written last, for all who ask within [`SHARED`].
+#[derive(Default)]
+struct Page(Mutex<Option<(Instant, Bytes)>>);
+
+impl Page {
+    fn text(&self, write: impl FnOnce() -> String) -> Bytes {
+        let mut page = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match page.as_ref() {
+            Some((written, text)) if written.elapsed() < SHARED => text.clone(),
+            _ => {
+                let text = Bytes::from(write());
+                *page = Some((Instant::now(), text.clone()));
+                text
             }
-            None => {
-                axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await
-            }
-        };
-        if let Err(error) = ended {
-            tracing::error!(%error, "metrics are no longer served");
         }
     }
 }
 
 async fn only_permitted(
-    State(permits): State<Arc<Permits>>,
+    State(permits): State<Permits>,
     headers: HeaderMap,
     request: Request,
     next: Next,
