@@ -133,7 +133,7 @@ fmt: ## Format all Rust code.
 	$(CARGO) fmt --all
 
 .PHONY: lint
-lint: lint-fmt lint-clippy lint-fuzz lint-crds lint-scripts deny ## Check formatting, code, CRDs, scripts and dependencies.
+lint: lint-fmt lint-clippy lint-fuzz lint-crds lint-scripts lint-images deny ## Check formatting, code, CRDs, scripts and dependencies.
 
 .PHONY: lint-fmt
 lint-fmt:
@@ -159,11 +159,18 @@ lint-scripts:
 		echo "shellcheck $(SCRIPTS)"; shellcheck $(SCRIPTS); \
 	else echo "lint: SKIPPED shellcheck, which is not installed"; fi
 
+.PHONY: lint-images
+lint-images:
+	hack/pin-images.sh check
+
 .PHONY: deny
-deny: ## Check licences, advisories and sources of dependencies, if cargo-deny is there.
-	@if command -v cargo-deny >/dev/null; then \
-		echo "cargo-deny check"; cargo-deny --workspace check; \
-	else echo "deny: SKIPPED, cargo-deny is not installed (cargo install --locked cargo-deny)"; fi
+deny: ## Check licences, bans and sources of all dependencies; builds the pinned cargo-deny where it is missing.
+	hack/deny.sh
+
+# make advisories ADVISORY_DB=https://mirror.example/advisory-db
+.PHONY: advisories
+advisories: ## Check dependencies for known vulnerabilities. Needs the database: by git, or of a mirror (ADVISORY_DB).
+	ADVISORY_DB='$(ADVISORY_DB)' hack/deny.sh advisories
 
 .PHONY: test
 test: ## Run all tests, on a real control plane of their own.
@@ -236,8 +243,16 @@ builder-image: ## Make localhost/catamaran-builder of this machine's Rust and De
 shell-image: ## Make localhost/catamaran-shell, with a shell and apt, of Debian's packages.
 	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/images.sh shell localhost/catamaran-shell
 
+.PHONY: pin-images
+pin-images: ## Write the digests that the tags of base images have now into the Dockerfiles. Needs skopeo.
+	hack/pin-images.sh
+
+.PHONY: sbom
+sbom: ## Write what the binaries are made of (CycloneDX) into sbom/; builds the pinned cargo-cyclonedx where it is missing.
+	hack/sbom.sh
+
 .PHONY: docker-build
-docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_TOOL).
+docker-build: sbom ## Build the image IMG, with docker, podman or buildah (CONTAINER_TOOL).
 	$(CONTAINER_TOOL) build --tag $(IMG) \
 		$(if $(BUILDER_IMAGE),--build-arg BUILDER_IMAGE=$(BUILDER_IMAGE)) \
 		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
@@ -248,7 +263,7 @@ docker-build: ## Build the image IMG, with docker, podman or buildah (CONTAINER_
 HELM_OPERATOR_IMG ?= localhost/helm-operator:latest
 HELM_OPERATOR_STAGE ?= helm-operator
 .PHONY: helm-operator-image
-helm-operator-image: ## Build HELM_OPERATOR_IMG, upon which Dockerfiles of operator-sdk's Helm projects build.
+helm-operator-image: sbom ## Build HELM_OPERATOR_IMG, upon which Dockerfiles of operator-sdk's Helm projects build.
 	$(CONTAINER_TOOL) build --tag $(HELM_OPERATOR_IMG) --target $(HELM_OPERATOR_STAGE) \
 		--file hack/helm-operator/Dockerfile \
 		$(if $(BUILDER_IMAGE),--build-arg BUILDER_IMAGE=$(BUILDER_IMAGE)) \

@@ -107,12 +107,14 @@ build_operator() { # base builder
 # Whether the image is what it claims: one binary, charts, watches.yaml; no
 # shell, not root.
 check_operator() {
-    local container root size shells
+    local container root size shells lacks=
     container=$(buildah from --pull-never "$OPERATOR")
     root=$(buildah mount "$container")
     size=$(du --summarize --bytes "$root/opt/operator" | cut -f1)
     shells=$(find "$root" \( -name '*sh' -o -name 'busybox*' \) -type f -perm /111)
+    [[ -s $root/opt/operator/sbom.cdx.json ]] || lacks=yes
     buildah rm "$container" >/dev/null
+    [[ -z $lacks ]] || die "$OPERATOR lacks the list of what it is made of (make sbom)"
     [[ -z $shells ]] || die "$OPERATOR holds a shell: $shells"
     ((size < MOST_MEBIBYTES << 20)) || die "$OPERATOR has $size bytes besides its base, more than $MOST_MEBIBYTES MiB"
     [[ $(buildah inspect --type image --format '{{.OCIv1.Config.User}}' "$OPERATOR") == 65532:65532 ]] ||

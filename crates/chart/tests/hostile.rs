@@ -93,6 +93,34 @@ fn folders_with_more_than_files() {
     all(&folders::cases());
 }
 
+/// Each row of SECURITY.md says `none` and why, or names files that have the id: in the name of a test
+/// or in a row of a table.
+#[test]
+fn every_advisory_of_security_md_has_a_test() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let page = std::fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| CVE-")).collect();
+    assert_eq!(rows.len(), 28, "Helm's 27 and one of Flux");
+    for row in rows {
+        let mut columns = row.trim_matches('|').split('|').map(str::trim);
+        let (id, here) = (columns.next().unwrap(), columns.next_back().unwrap());
+        if here.starts_with("none: ") {
+            continue;
+        }
+        let files: Vec<&str> = here.split('`').filter(|part| part.starts_with("crates/")).collect();
+        assert!(!files.is_empty(), "{id}: no file is named");
+        let name = format!("fn {}_", id.to_lowercase().replace('-', "_"));
+        for file in files {
+            let text = std::fs::read_to_string(root.join(file)).unwrap();
+            let in_a_row = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .any(|line| line.contains(id) && line.contains('"'));
+            assert!(in_a_row || text.contains(&name), "{id}: {file} has no test that bears it");
+        }
+    }
+}
+
 /// Not a test: what [`runner::run`] starts in a process of its own.
 #[test]
 #[ignore = "started by the other tests"]

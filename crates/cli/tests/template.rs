@@ -383,6 +383,35 @@ async fn a_cluster_is_asked_as_by_helm() {
     }
 }
 
+/// A listener in the cluster's place accepts no connection, whatever the kubeconfig says.
+#[test]
+fn cve_2020_11013_lookup_asks_no_cluster_without_dry_run_server() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let address = server.local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let template = "found: {{ lookup \"v1\" \"Secret\" \"kube-system\" \"s\" | toJson | quote }}\n";
+    fs::create_dir_all(folder.path().join("c/templates")).unwrap();
+    fs::write(folder.path().join("c/Chart.yaml"), ASKS[0].1).unwrap();
+    fs::write(folder.path().join("c/templates/a.yaml"), template).unwrap();
+    let kubeconfig = folder.path().join("config");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: \"http://{address}\"}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c}}}}]\ncurrent-context: c\n"
+    );
+    fs::write(&kubeconfig, text).unwrap();
+    for line in ["template demo c", "template demo c --dry-run=client"] {
+        let output = program(Path::new(OURS), folder.path())
+            .args(line.split(' '))
+            .env("KUBECONFIG", &kubeconfig)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("found: \"{}\""), "{line}: {text}");
+        assert!(server.accept().is_err(), "{line} asked the cluster");
+    }
+}
+
 #[test]
 fn the_environment_reaches_the_name_alone() {
     let folder = tempfile::tempdir().unwrap();

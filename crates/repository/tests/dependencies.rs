@@ -72,7 +72,7 @@ async fn charts_are_fetched_with_the_credentials_of_their_repository() {
 }
 
 #[tokio::test]
-async fn names_do_not_leave_the_charts_folder() {
+async fn cve_2024_25620_names_do_not_leave_the_charts_folder() {
     let server = Server::start(|asked| match asked.path.as_str() {
         "/index.yaml" => Answer::ok(index("c", "/a/..%2f..%2fx.tgz")),
         "/dots/index.yaml" => Answer::ok(index("c", "http://127.0.0.1:1/..")),
@@ -101,7 +101,7 @@ async fn names_do_not_leave_the_charts_folder() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn links_in_a_chart_are_not_written_through() {
+async fn cve_2025_53547_links_in_a_chart_are_not_written_through() {
     use std::os::unix::fs::symlink;
     let server = Server::start(|asked| match asked.path.as_str() {
         "/index.yaml" => Answer::ok(index("c", "c-1.0.0.tgz")),
@@ -137,6 +137,53 @@ async fn links_in_a_chart_are_not_written_through() {
     assert_eq!(fs::read_to_string(victim.join("file")).unwrap(), "mine");
     assert_eq!(fs::read(victim.join("old-1.0.0.tgz")).unwrap(), archive("old", "1.0.0"));
     assert_eq!(files(&victim).len(), 2);
+}
+
+/// The archive goes to others; what a link names would go with it.
+#[cfg(unix)]
+#[tokio::test]
+async fn cve_2019_18658_a_link_that_leads_out_of_a_chart_is_not_packed() {
+    use std::os::unix::fs::symlink;
+    let home = Home::new();
+    let folder = chart(&home, "- {name: c, version: ^1, repository: \"file://../c\"}");
+    let local = home.folder.path().join("charts-of-mine/c");
+    Home::write(&local.join("Chart.yaml"), "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    Home::write(&local.join("files/own"), "own");
+    symlink("own", local.join("files/inside")).unwrap();
+    update(&home, &folder).await.unwrap();
+    assert_eq!(
+        packed(&folder, "c/files/inside").as_deref(),
+        Some("own"),
+        "a link within the chart"
+    );
+
+    let secrets = home.folder.path().join("secrets");
+    Home::write(&secrets.join("id"), "key: private");
+    Home::write(&secrets.join("Chart.yaml"), "apiVersion: v2\nname: d\nversion: 1.0.0\n");
+    for (link, target) in [
+        ("files/x", secrets.join("id")),
+        ("files/y", "../../../secrets/id".into()),
+        ("folder", secrets.clone()),
+        ("charts/d", secrets.clone()),
+        ("values.yaml", secrets.join("id")),
+    ] {
+        fs::create_dir_all(local.join("charts")).unwrap();
+        fs::remove_file(folder.join("charts/c-1.0.0.tgz")).ok();
+        symlink(&target, local.join(link)).unwrap();
+        let error = update(&home, &folder).await.unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{link}: {error}");
+        assert!(!error.contains("private"), "{link}: {error}");
+        assert!(files(&folder.join("charts")).is_empty(), "{link}");
+        fs::remove_file(local.join(link)).unwrap();
+    }
+}
+
+/// A file of the packed chart `c`.
+fn packed(folder: &Path, name: &str) -> Option<String> {
+    let bytes = fs::read(folder.join("charts/c-1.0.0.tgz")).unwrap();
+    let files = catamaran_chart::load::archive_files(&bytes).unwrap();
+    let file = files.iter().find(|file| format!("c/{}", file.name) == name)?;
+    Some(String::from_utf8(file.data.to_vec()).unwrap())
 }
 
 #[tokio::test]

@@ -135,6 +135,83 @@ fn aliases_are_under_a_budget() {
     assert!(parse(&deep).is_err());
 }
 
+/// Rows of Helm's advisories: what stands in the index, what the error says, or `Ok` and how many
+/// entries are left out.
+#[test]
+fn advisories_on_indexes() {
+    let sound = "{name: a, version: 1.0.0}";
+    for (id, text, expected) in [
+        (
+            "CVE-2020-15185",
+            with(&format!("  a: [{sound}]\n  a: [{sound}]")),
+            Err("already set in map"),
+        ),
+        (
+            "CVE-2020-15185",
+            with("  a: [{name: a, name: b, version: 1.0.0}]"),
+            Err("already set in map"),
+        ),
+        (
+            "CVE-2020-15185",
+            format!("{}\nentries: {{}}", with(&format!("  a: [{sound}]"))),
+            Err("already set in map"),
+        ),
+        ("CVE-2021-21303", with("  a: [{name: a, version: \"1.0.0\\u001b[31m\"}]"), Ok(1)),
+        (
+            "CVE-2021-21303",
+            with("  \"a\\u001b]0;x\\u0007\": [{name: a, version: \"x\\nb\"}]"),
+            Ok(1),
+        ),
+        ("CVE-2021-21303", with("  \"a\\u001b[31m\": [null]"), Ok(1)),
+        ("CVE-2021-21303", with("  a: [{name: \"\\u0007\", version: 1.0.0}]"), Ok(1)),
+        (
+            "CVE-2021-21303",
+            with("  a: [{name: a, version: 1.0.0, created: \"\\u001b[31m\"}]"),
+            Err("parsing time"),
+        ),
+        (
+            "CVE-2021-21303",
+            with("  a: [{name: a, version: 1.0.0, \"odd\\u001b[31m\": 1}]"),
+            Err("unknown field"),
+        ),
+        ("CVE-2022-23525", with("  a: [null]"), Ok(1)),
+        ("CVE-2022-23525", with("  a: null"), Ok(0)),
+        ("CVE-2022-23525", "apiVersion: v1\nentries: null".into(), Ok(0)),
+        ("CVE-2024-26147", String::new(), Err("empty index.yaml file")),
+        ("CVE-2024-26147", "# nothing".into(), Err("")),
+        ("CVE-2024-26147", with("  a: [{}]"), Ok(1)),
+        ("CVE-2025-55198", with("  a: [{name: [a]}]"), Err("cannot unmarshal array")),
+        ("CVE-2025-55198", with("  a: {name: a}"), Err("cannot unmarshal object")),
+        ("CVE-2025-55198", "- a".into(), Err("cannot unmarshal array")),
+    ] {
+        let said = match (parse(&text), expected) {
+            (Ok(index), Ok(skipped)) => {
+                assert_eq!(index.warnings.len(), skipped, "{id}: {text:?}: {:?}", index.warnings);
+                index.warnings.join("")
+            }
+            (Err(error), Err(expected)) => {
+                let error = error.to_string();
+                assert!(error.contains(expected), "{id}: {text:?}: {error}");
+                error
+            }
+            (found, _) => panic!("{id}: {text:?}: {found:?}"),
+        };
+        let odd = |c: char| c.is_control() && c != '\n';
+        assert!(!said.contains(odd), "{id}: {text:?}: control characters are shown: {said:?}");
+    }
+}
+
+/// Not even where a server answers with an index that names an address like that.
+#[test]
+fn cve_2021_21303_addresses_and_digests_with_control_characters_are_left_out() {
+    for field in ["urls: [\"x\\u001b[31m.tgz\"]", "digest: \"\\u001b[31m\""] {
+        let text = with(&format!("  a: [{{name: a, version: 1.0.0, {field}}}]"));
+        let index = parse(&text).unwrap();
+        assert_eq!(versions(&index, "a"), [""; 0], "{field}");
+        assert_eq!(index.warnings.len(), 1, "{field}");
+    }
+}
+
 #[test]
 fn warnings_do_not_flood() {
     let text = with(&format!("  a:\n{}", "  - null\n".repeat(10_000)));

@@ -113,7 +113,7 @@ async fn an_address_in_a_known_index_is_fetched_with_the_repositorys_credentials
 }
 
 #[tokio::test]
-async fn credentials_stay_with_their_server() {
+async fn cve_2021_32690_credentials_stay_with_their_server() {
     let other = Server::start(repository("")).await;
     let elsewhere = format!("{}/", other.address);
     let first = Server::start(repository(elsewhere)).await;
@@ -130,7 +130,7 @@ async fn credentials_stay_with_their_server() {
 }
 
 #[tokio::test]
-async fn credentials_do_not_follow_a_redirect_to_another_server() {
+async fn cve_2021_32690_credentials_do_not_follow_a_redirect_to_another_server() {
     let other = Server::start(repository("")).await;
     let target = other.address.clone();
     let first = Server::start(move |asked| Answer::to(format!("{target}{}", asked.path))).await;

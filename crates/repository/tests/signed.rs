@@ -120,7 +120,7 @@ fn what_counts_is_what_helm_says() {
 }
 
 #[test]
-fn files_that_are_missing_or_no_archives_are_told() {
+fn cve_2026_35205_files_that_are_missing_or_no_archives_are_told() {
     let signed = Signed::new(&fixture("ring.gpg"));
     let missing =
         "could not load provenance file PATH.prov: stat PATH.prov: no such file or directory";

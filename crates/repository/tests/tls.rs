@@ -100,7 +100,7 @@ fn trusting(ca_file: Option<PathBuf>) -> Access {
 }
 
 #[tokio::test]
-async fn a_server_is_believed_by_its_authority_alone_unless_told_otherwise() {
+async fn cve_2019_1010275_a_server_is_believed_by_its_authority_alone_unless_told_otherwise() {
     let (ours, other) = (Authority::new(), Authority::new());
     let server = ours.server("127.0.0.1", false).await;
     assert_eq!(fetch(&server, trusting(ours.file())).await.unwrap(), "1.0.0");
@@ -113,7 +113,7 @@ async fn a_server_is_believed_by_its_authority_alone_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_is_refused() {
+async fn cve_2019_1010275_a_certificate_for_another_name_is_refused() {
     let authority = Authority::new();
     let server = authority.server("elsewhere.example", false).await;
     let error = fetch(&server, trusting(authority.file())).await.unwrap_err().to_string();

@@ -65,6 +65,17 @@ async fn values_follow_the_state_of_the_cluster() {
     stage.holds("web", json!({ "zone": "c" })).await;
 }
 
+/// A name that a chart makes of a value would leave the cluster in a query. `localhost` needs none,
+/// and would be found if the function looked.
+#[tokio::test]
+async fn cve_2023_25165_get_host_by_name_asks_for_no_address() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {address: {{ getHostByName .Values.host | quote }}}\n";
+    let stage = Stage::of("dns", template).await;
+    let _operator = stage.run(stage.kind());
+    stage.create("web", json!({ "host": "localhost" })).await;
+    stage.holds("web", json!({ "address": "" })).await;
+}
+
 #[tokio::test]
 async fn each_action_is_seen_before_and_after() {
     let stage = Stage::new("seen").await;

@@ -123,7 +123,7 @@ async fn a_failing_component_isolates_and_an_object_of_others_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_object_that_does_not_fit_its_type_is_the_trouble_of_one() {
+async fn cve_2022_39272_an_object_that_does_not_fit_its_type_is_the_trouble_of_one() {
     let test = Test::new("undecodable").await;
     let _operator = test.operator();
     // The schema lets it through, the type does not: a newer CRD than the operator's, say.

@@ -66,7 +66,7 @@ fn case(name: &str, bytes: Vec<u8>, end: End) -> Case {
 /// A sound chart with a file of this name.
 fn named(path: &str, error: &'static str) -> Case {
     let bytes = with(|out| entry(out, path, EntryType::Regular, b"x"));
-    case(&format!("the file {path}"), bytes, End::Error(error))
+    case(&format!("CVE-2019-1000008: the file {path}"), bytes, End::Error(error))
 }
 
 /// A sound chart with something that is no file, and leads out of it. It has no content, as in
@@ -106,9 +106,9 @@ fn broken() -> Vec<Case> {
 /// Files that are large, or say that they are.
 fn large() -> Vec<Case> {
     vec![
-        case("two gigabytes of zeros", gz(|out| zeros(out, 2048)), End::Error("")),
+        case("CVE-2025-32386: two gigabytes of zeros", gz(|out| zeros(out, 2048)), End::Error("")),
         case(
-            "a file of a gigabyte",
+            "CVE-2025-32386: a file of a gigabyte",
             with(|out| {
                 out.write_all(header("c/x", 1 << 30, EntryType::Regular).as_bytes()).unwrap();
                 zeros(out, 1024);
@@ -116,7 +116,7 @@ fn large() -> Vec<Case> {
             End::Error("larger than the maximum file size"),
         ),
         case(
-            "a file that says it has eight exabytes",
+            "CVE-2025-32386: a file that says it has eight exabytes",
             with(|out| {
                 let mut h = header("c/x", 0, EntryType::Regular);
                 h.set_size(1 << 62);
@@ -126,7 +126,7 @@ fn large() -> Vec<Case> {
             End::Error(""),
         ),
         case(
-            "a file that says it is larger than it is",
+            "CVE-2025-32386: a file that says it is larger than it is",
             with(|out| {
                 out.write_all(header("c/x", 4 << 20, EntryType::Regular).as_bytes()).unwrap();
             }),
@@ -213,7 +213,7 @@ fn within() -> Vec<Case> {
             (0..100).fold(with(|_| {}), |bytes, _| inner(&bytes)),
             End::Error("nested more than 64"),
         ),
-        case("a bomb inside", inner(&gz(|out| zeros(out, 1024))), End::Error("")),
+        case("CVE-2025-32386: a bomb inside", inner(&gz(|out| zeros(out, 1024))), End::Error("")),
         case(
             "many bombs inside",
             with(|out| {
@@ -238,8 +238,8 @@ fn escaping() -> Vec<Case> {
         named("c//etc/passwd", "illegally contains absolute paths"),
         named("c/c:/windows/x", "illegally named files"),
         named("c\\..\\..\\x", "illegally references parent directory"),
-        linked("a symbolic link", EntryType::Symlink),
-        linked("a hard link", EntryType::Link),
+        linked("CVE-2019-18658: a symbolic link", EntryType::Symlink),
+        linked("CVE-2019-18658: a hard link", EntryType::Link),
         linked("a device", EntryType::Char),
         linked("a pipe", EntryType::Fifo),
     ]

@@ -15,12 +15,12 @@ fn with(name: &str, rest: &str, end: End) -> Case {
 
 fn named(name: &str, end: End) -> Case {
     let text = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n");
-    chart(&format!("the name {name}"), &text, end)
+    chart(&format!("CVE-2024-25620, CVE-2026-35206: the name {name}"), &text, end)
 }
 
 fn version(version: &str, end: End) -> Case {
     let text = format!("apiVersion: v2\nname: c\nversion: {version}\n");
-    chart(&format!("the version {version}"), &text, end)
+    chart(&format!("CVE-2021-21303: the version {version}"), &text, end)
 }
 
 pub fn cases() -> Vec<Case> {
@@ -29,7 +29,6 @@ pub fn cases() -> Vec<Case> {
 
 fn names_and_versions() -> Vec<Case> {
     vec![
-        // CVE-2026-35206, CVE-2024-25620
         named(".", End::Error("is not allowed")),
         named("..", End::Error("is not allowed")),
         named("../../x", End::Error("is invalid")),
@@ -37,10 +36,13 @@ fn names_and_versions() -> Vec<Case> {
         named("\"\"", End::Error("chart.metadata.name is required")),
         named("[a]", End::Error("cannot unmarshal array")),
         named("{a: b}", End::Error("cannot unmarshal object")),
-        // CVE-2021-21303
-        named("\"c\\u0000\\u001b[31m\"", End::Prints("a: \"c[31m\"")),
+        chart(
+            "CVE-2021-21303: a name with control characters",
+            "apiVersion: v2\nname: \"c\\u0000\\u001b[31m\"\nversion: 1.0.0\n",
+            End::Prints("a: \"c[31m\""),
+        ),
         with(
-            "control characters",
+            "CVE-2021-21303: control characters",
             "description: \"\\u001b]0;x\\u0007\"\nkeywords: [\"\\u0000\"]\nmaintainers: [{name: \"\\u0008\"}]",
             End::Prints("a: \"c\""),
         ),
@@ -53,9 +55,8 @@ fn names_and_versions() -> Vec<Case> {
     ]
 }
 
-/// CVE-2025-55198.
 fn wrong_types() -> Vec<Case> {
-    vec![
+    let mut cases = vec![
         chart("a list", "- a\n", End::Error("cannot unmarshal array")),
         chart("a text", "a", End::Error("cannot unmarshal string")),
         chart("nothing", "", End::Error("")),
@@ -97,24 +98,28 @@ fn wrong_types() -> Vec<Case> {
             &format!("kubeVersion: \"{}\"", ">=1 ".repeat(100_000)),
             End::Error(""),
         ),
-    ]
+    ];
+    for case in &mut cases {
+        case.name.insert_str(0, "CVE-2025-55198: ");
+    }
+    cases
 }
 
-/// Aliases (CVE-2020-15184), names and numbers of dependencies.
+/// Aliases, names and numbers of dependencies.
 fn dependencies() -> Vec<Case> {
     vec![
         with(
-            "an alias that is a path",
+            "CVE-2020-15184: an alias that is a path",
             "dependencies: [{name: a, version: 1.0.0, alias: ../../x}]",
             End::Error("disallowed characters in the alias"),
         ),
         with(
-            "an alias with control characters",
+            "CVE-2020-15184: an alias with control characters",
             "dependencies: [{name: a, version: 1.0.0, alias: \"x\\u0007\"}]",
             End::Error("disallowed characters in the alias"),
         ),
         with(
-            "an alias of a dot",
+            "CVE-2020-15184: an alias of a dot",
             "dependencies: [{name: a, version: 1.0.0, alias: .}]",
             End::Error("disallowed characters in the alias"),
         ),
@@ -124,7 +129,7 @@ fn dependencies() -> Vec<Case> {
             End::Error("more than one dependency with name or alias"),
         ),
         with(
-            "a dependency with the name of a path",
+            "CVE-2024-25620: a dependency with the name of a path",
             "dependencies: [{name: ../../x, version: 1.0.0}]",
             End::Error(""),
         ),

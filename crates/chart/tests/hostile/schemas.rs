@@ -31,15 +31,15 @@ pub fn cases() -> Vec<Case> {
     let many =
         |what: &str| (0..100_000).map(|n| format!("\"{what}{n}\"")).collect::<Vec<_>>().join(",");
     vec![
-        schema("no JSON", "{".into(), End::Error("")),
-        schema("no schema", "[1, 2]".into(), End::Error("")),
-        schema("wrong types", r#"{"type": 1, "properties": []}"#.into(), End::Error("")),
-        schema("a reference to itself", r##"{"$ref": "#"}"##.into(), End::Error("")),
-        schema("references in a circle", r##"{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}"##.into(), End::Error("")),
-        schema("a dynamic reference to itself", r##"{"$dynamicAnchor": "x", "$dynamicRef": "#x"}"##.into(), End::Error("")),
-        schema("a chain of references", chain.to_string(), End::Limit("too deep", "c/values.schema.json")),
+        schema("CVE-2022-23526: no JSON", "{".into(), End::Error("")),
+        schema("CVE-2022-23526: no schema", "[1, 2]".into(), End::Error("")),
+        schema("CVE-2022-23526: wrong types", r#"{"type": 1, "properties": []}"#.into(), End::Error("")),
+        schema("CVE-2025-32387: a reference to itself", r##"{"$ref": "#"}"##.into(), End::Error("")),
+        schema("CVE-2025-32387: references in a circle", r##"{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}"##.into(), End::Error("")),
+        schema("CVE-2025-32387: a dynamic reference to itself", r##"{"$dynamicAnchor": "x", "$dynamicRef": "#x"}"##.into(), End::Error("")),
+        schema("CVE-2025-32387: a chain of references", chain.to_string(), End::Limit("too deep", "c/values.schema.json")),
         schema("references doubled at every level", doubled.to_string(), End::Limit("too many steps", "c/values.schema.json")),
-        schema("a file without end", r#"{"$ref": "file:///dev/zero"}"#.into(), End::Error("not supported")),
+        schema("CVE-2025-55199: a file without end", r#"{"$ref": "file:///dev/zero"}"#.into(), End::Error("not supported")),
         schema("a schema of somebody's server", r#"{"$ref": "http://127.0.0.1:1/x.json"}"#.into(), End::Error("not supported")),
         schema("a schema of a server that has no name", r#"{"$schema": "http://127.0.0.1:1/x.json"}"#.into(), End::Error("")),
         schema("a regular expression without end", r#"{"properties": {"text": {"pattern": "^((a{1,300}){1,300}){1,300}$"}}}"#.into(), End::Limit("regular expressions", "c/values.schema.json")),

@@ -145,3 +145,20 @@ pub(super) fn hide_secrets(record: &mut Release) {
     }
     record.manifest = text;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cve_2019_25210_hide_secret_leaves_no_value_of_a_secret() {
+        let manifest = "---\n# Source: c/templates/s.yaml\napiVersion: v1\nkind: Secret\nstringData: {a: hunter2}\n\
+            ---\nkind: ConfigMap\ndata: {a: shown}\n---\nkind: \"Secret\"\nstringData: {a: hunter2}\n"
+            .to_owned();
+        let mut record = Release { manifest, ..Release::default() };
+        hide_secrets(&mut record);
+        assert!(!record.manifest.contains("hunter2"), "{}", record.manifest);
+        assert!(record.manifest.contains("shown"), "{}", record.manifest);
+        assert_eq!(record.manifest.matches("# HIDDEN").count(), 2, "{}", record.manifest);
+    }
+}

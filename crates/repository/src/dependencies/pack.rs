@@ -17,6 +17,7 @@ type Tar = tar::Builder<GzEncoder<Vec<u8>>>;
 /// Packs a folder; gives the archive's name and content.
 pub(super) fn folder(path: &Path) -> Result<(String, Vec<u8>), RepositoryError> {
     let files = folder_files(path)?;
+    refuse_links_out(path, &files)?;
     let chart = Chart::load(path)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
@@ -25,6 +26,26 @@ pub(super) fn folder(path: &Path) -> Result<(String, Vec<u8>), RepositoryError> 
     let bytes = tar.into_inner().and_then(GzEncoder::finish).map_err(fault)?;
     let Metadata { name, version, .. } = &chart.metadata;
     Ok((format!("{name}-{version}.tgz"), bytes))
+}
+
+/// Refuses a chart with a symbolic link that leads out of its folder: the archive goes to others, and
+/// with it what the link names (CVE-2019-18658).
+fn refuse_links_out(root: &Path, files: &[File]) -> Result<(), RepositoryError> {
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|error| RepositoryError::io("lstat", path, &error))
+    };
+    let inside = real(root)?;
+    for file in files {
+        let path = root.join(&file.name);
+        if !real(&path)?.starts_with(&inside) {
+            let text = format!(
+                "cannot pack {}: a symbolic link leads out of the chart's folder; put a copy in its place",
+                path.display()
+            );
+            return Err(RepositoryError::Dependency(text));
+        }
+    }
+    Ok(())
 }
 
 /// Adds a chart and the charts in it, which become folders.

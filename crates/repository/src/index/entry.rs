@@ -22,6 +22,14 @@ fn fault(checked: Result<(), LoadError>) -> Option<String> {
     }
 }
 
+/// Addresses and digests are shown to people in messages. Control characters there would write what
+/// they like on a terminal.
+fn shown_fault(urls: &[String], digest: &str) -> Option<String> {
+    let is_odd = |text: &str| text.contains(char::is_control);
+    let odd = urls.iter().any(|url| is_odd(url)) || is_odd(digest);
+    odd.then(|| "urls and digest must not contain control characters".to_owned())
+}
+
 /// Reads an entry; with it, why it is to be left out.
 pub(super) fn read(
     object: &Map<String, Value>,
@@ -58,7 +66,8 @@ pub(super) fn read(
         text(name)?;
     }
     let digest = text("digest")?;
-    Ok((ChartVersion { version: metadata.version, urls, digest }, fault(checked)))
+    let fault = fault(checked).or_else(|| shown_fault(&urls, &digest));
+    Ok((ChartVersion { version: metadata.version, urls, digest }, fault))
 }
 
 /// The fields of an entry that Chart.yaml has not.

@@ -27,10 +27,11 @@ pub(super) struct Skipped {
 }
 
 impl Skipped {
-    fn add(&mut self, text: String) {
+    /// Names and versions are as the index has them: what controls a terminal is not shown.
+    fn add(&mut self, text: &str) {
         self.count += 1;
         if self.texts.len() < MAX_WARNINGS {
-            self.texts.push(text);
+            self.texts.push(text.replace(char::is_control, "\u{fffd}"));
         }
     }
 }
@@ -165,7 +166,7 @@ impl<'de> Visitor<'de> for Versions<'_> {
         while let Some(item) = items.next_element::<Value>()? {
             let object = match item {
                 Value::Null => {
-                    skipped.add(format!(
+                    skipped.add(&format!(
                         "skipping loading invalid entry for chart: empty entry name={name} source={place}"
                     ));
                     continue;
@@ -182,7 +183,7 @@ impl<'de> Visitor<'de> for Versions<'_> {
             let (chart, fault) = entry::read(&object, *strict).map_err(A::Error::custom)?;
             if let Some(why) = fault {
                 let version = &chart.version;
-                skipped.add(format!(
+                skipped.add(&format!(
                     "skipping loading invalid entry for chart name={name} version={version} source={place} error={why:?}"
                 ));
                 continue;

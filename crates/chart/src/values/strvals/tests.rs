@@ -188,7 +188,7 @@ fn faults_have_helms_texts() {
 }
 
 #[test]
-fn depth_has_limits() {
+fn cve_2022_23524_depth_has_limits() {
     let deep = |names: usize| format!("{}a=1", "a.".repeat(names));
     assert!(run(parse_into, json!({}), &deep(MAX_NAMES)).is_ok());
     assert!(
@@ -199,6 +199,16 @@ fn depth_has_limits() {
     for line in ["a[0]".to_owned() + &"[0]".repeat(100_000) + "=1", "a[0].".repeat(100_000) + "a=1"]
     {
         assert!(run(parse_into, json!({}), &line).unwrap_err().contains("levels deep"));
+    }
+}
+
+#[test]
+fn cve_2022_36055_an_index_does_not_allocate_the_list() {
+    for index in ["2147483647", "9223372036854775807", "65537"] {
+        for parse in [parse_into, parse_into_text, parse_into_json] {
+            let error = run(parse, json!({}), &format!("a[{index}]=1")).unwrap_err();
+            assert!(error.contains("greater than maximum supported index of 65536"), "{error}");
+        }
     }
 }
 
