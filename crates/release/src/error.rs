@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catamaran_chart::ManifestError;
-use catamaran_cluster::apply::ApplyError;
+use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::mapper::MapperError;
 
 use kube::core::GroupVersionKind;
@@ -253,12 +253,16 @@ impl Error {
         Self::Ownership { object, problems }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later although the resource and its chart stay as they are. A
+    /// missing permission is no verdict about a revision: nothing is taken back for it.
     pub fn is_transient(&self) -> bool {
+        let may_pass = |error: &ApplyError| {
+            error.kind.is_transient() || error.kind == FailureKind::MissingPermission
+        };
         match self {
-            Self::Request(error) => error.kind.is_transient(),
+            Self::Request(error) => may_pass(error),
             Self::Mapping { source, .. } => !source.is_no_match(),
-            Self::Definition { source, .. } => source.kind.is_transient(),
+            Self::Definition { source, .. } => may_pass(source),
             Self::Busy { .. }
             | Self::Waiting(_)
             | Self::Raced { .. }

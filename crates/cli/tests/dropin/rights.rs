@@ -335,3 +335,76 @@ async fn who_holds_the_config_map_is_waited_for() {
         assert_eq!(stage.get("lease", "demo").is_null(), !leases);
     }
 }
+
+/// Hooks that leave a trace each time they run: their objects are not deleted before another run.
+const HOOKED: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: '{{ .Release.Name }}'}
+data: {size: '{{ .Values.size }}'}
+{{- range list "pre-install" "pre-upgrade" "pre-delete" }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: '{{ . }}'
+  annotations: {helm.sh/hook: '{{ . }}', helm.sh/hook-delete-policy: never}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: job, image: busybox}]
+{{- end }}
+"#;
+
+/// RBAC takes a right away in the midst of an install, an upgrade and an uninstall, and gives it back:
+/// the release goes on where it was. Nothing is rolled back, and no hook runs a second time.
+#[tokio::test]
+async fn a_right_that_is_missing_for_a_while_takes_nothing_back_and_runs_no_hook_again() {
+    let stage = Stage::of("while", HOOKED).await;
+    stage.write("helm-charts/demo/values.yaml", "size: 1\n");
+    let (role, command) = under_the_printed_role(&stage).await;
+    let without = role.replace("resources: [configmaps]", "resources: [nothing]");
+    assert_ne!(role, without, "{role}");
+    stage.write("without.yaml", &without);
+    let take = || stage.kubectl(&["apply", "-f", "without.yaml"]);
+    let give = || stage.kubectl(&["apply", "-f", "role.yaml"]);
+    let uids = |job: &str| {
+        let path = "jsonpath={.items[?(@.metadata.name=='";
+        stage.kubectl(&["get", "jobs", "-o", &format!("{path}{job}')].metadata.uid}}")])
+    };
+    admission_knows(&stage, "shops", &stage.shop("web", &json!({})));
+    stage.kubectl(&["delete", &stage.kind("shops"), "web"]);
+    let _operator = Operator::start(command, stage.folder.path());
+
+    take();
+    stage.apply(&stage.shop("web", &json!({})));
+    let refused = |shop: &serde_json::Value| {
+        shop["status"]["conditions"].as_array().into_iter().flatten().any(|condition| {
+            condition["message"].as_str().is_some_and(|message| message.contains("forbidden: User"))
+        })
+    };
+    stage.shop_becomes("web", "refused", |shop| refused(shop));
+    let installed = uids("pre-install");
+    give();
+    stage.shop_becomes("web", "installed", |shop| is(shop, "Ready", "True"));
+    assert_eq!(uids("pre-install"), installed, "the hook of the install has run once");
+
+    take();
+    stage.apply(&stage.shop("web", &json!({ "size": 2 })));
+    stage.shop_becomes("web", "refused", |shop| refused(shop));
+    let upgraded = uids("pre-upgrade");
+    give();
+    stage.shop_becomes("web", "upgraded", |shop| is(shop, "Ready", "True"));
+    assert_eq!(uids("pre-upgrade"), upgraded, "the hook of the upgrade has run once");
+    let shop = stage.get(&stage.kind("shops"), "web");
+    assert_eq!(shop["status"]["deployedRelease"]["version"], 2, "nothing was rolled back");
+
+    take();
+    stage.kubectl(&["delete", &stage.kind("shops"), "web", "--wait=false"]);
+    stage.shop_becomes("web", "refused", |shop| refused(shop));
+    give();
+    stage.shop_vanishes("web");
+    assert!(!uids("pre-delete").is_empty(), "the hook of the deletion has run");
+    assert!(stage.kubectl(&["get", "configmaps"]).lines().all(|line| !line.starts_with("web")));
+}

@@ -11,7 +11,10 @@ pub enum FailureKind {
     AlreadyExists,
     /// Somebody else changed or owns it: a field manager, a version or uid that is not the expected one.
     Conflict,
-    /// We may not do this (RBAC), or admission or a quota refuses it.
+    /// No rule of authorization allows us this request. Rules come and go, and an API server that has
+    /// just started knows none yet: this tells nothing about the object.
+    MissingPermission,
+    /// Admission, a policy or a quota refuses the object.
     Forbidden,
     /// The object is not there.
     NotFound,
@@ -23,7 +26,8 @@ pub enum FailureKind {
     NamespaceNotFound,
     /// No answer in time: it may have been done or not.
     Timeout,
-    /// The API server or the way to it is out of order (5xx, 429, connection): it may have been done or not.
+    /// The API server or the way to it is out of order (5xx, 429, connection), or it does not know who we
+    /// are at the moment (401): it may have been done or not.
     Unavailable,
     /// Anything else.
     Other,
@@ -33,6 +37,11 @@ impl FailureKind {
     /// Whether the same request may well succeed later without anybody changing anything.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Conflict | Self::Timeout | Self::Unavailable)
+    }
+
+    /// Whether the answer was 403, for whatever reason.
+    pub fn is_forbidden(self) -> bool {
+        matches!(self, Self::MissingPermission | Self::Forbidden)
     }
 }
 
@@ -65,15 +74,24 @@ pub(super) fn classify(status: &Status) -> FailureKind {
         (409, _) => FailureKind::Conflict,
         // Admission (OwnerReferencesPermissionEnforcement) learns of a new kind of owners up to 30 s later.
         (403, _) if status.message.contains("cannot find RESTMapping") => FailureKind::Unavailable,
-        (401 | 403, _) => FailureKind::Forbidden,
+        (403, _) if lacks_permission(&status.message) => FailureKind::MissingPermission,
+        (403, _) => FailureKind::Forbidden,
         (404, _) if about_namespace => FailureKind::NamespaceNotFound,
         (404 | 410, _) => FailureKind::NotFound,
         (400 | 413 | 415 | 422, _) => FailureKind::Invalid,
         // Server-side apply answers 500 to what does not fit the kind's schema.
         (500, _) if redact::is_schema_mismatch(status) => FailureKind::Invalid,
-        (429 | 500..=599, _) => FailureKind::Unavailable,
+        (401 | 429 | 500..=599, _) => FailureKind::Unavailable,
         _ => FailureKind::Other,
     }
+}
+
+/// Whether a 403 is the word of authorization and not of admission, by the texts of kube-apiserver
+/// (`responsewriters.Forbidden`) and of its check against the escalation of rights, which looks into the
+/// same caches.
+fn lacks_permission(message: &str) -> bool {
+    (message.contains("forbidden: User \"") && message.contains("\" cannot "))
+        || message.contains(" is attempting to grant RBAC permissions not currently held")
 }
 
 #[cfg(test)]
@@ -91,6 +109,30 @@ mod tests {
             (FailureKind::AlreadyExists, json!({"code": 409, "reason": "AlreadyExists"})),
             (FailureKind::Conflict, json!({"code": 409, "reason": "Conflict"})),
             (FailureKind::Forbidden, json!({"code": 403, "reason": "Forbidden"})),
+            (
+                FailureKind::MissingPermission,
+                json!({"code": 403, "reason": "Forbidden", "message": "services \"a\" is forbidden: User \"system:serviceaccount:n:o\" cannot patch resource \"services\" in API group \"\" in the namespace \"n\""}),
+            ),
+            (
+                FailureKind::MissingPermission,
+                json!({"code": 403, "reason": "Forbidden", "message": "jobs.batch is forbidden: User \"o\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"n\": RBAC: clusterrole.rbac.authorization.k8s.io \"manager\" not found"}),
+            ),
+            (
+                FailureKind::MissingPermission,
+                json!({"code": 403, "reason": "Forbidden", "message": "roles.rbac.authorization.k8s.io \"a\" is forbidden: user \"o\" (groups=[\"g\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}"}),
+            ),
+            (
+                FailureKind::Forbidden,
+                json!({"code": 403, "reason": "Forbidden", "message": "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"}),
+            ),
+            (
+                FailureKind::Forbidden,
+                json!({"code": 403, "reason": "Forbidden", "message": "pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false"}),
+            ),
+            (
+                FailureKind::Unavailable,
+                json!({"code": 401, "reason": "Unauthorized", "message": "Unauthorized"}),
+            ),
             (
                 FailureKind::Unavailable,
                 json!({"code": 403, "reason": "Forbidden", "message": "configmaps \"a\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion a/v1 Kind B"}),

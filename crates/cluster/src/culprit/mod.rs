@@ -14,7 +14,7 @@ use std::time::Duration;
 use kube::api::{ApiResource, ListParams};
 use serde_json::Value;
 
-use crate::apply::{Applier, FailureKind, Target, metadata, metadata_str};
+use crate::apply::{Applier, Target, metadata, metadata_str};
 use crate::readiness::{Readiness, assess};
 
 /// The most pods of one object that are looked at.
@@ -194,7 +194,7 @@ impl Applier {
             return None;
         }
         let found = self.find(resource, namespace, params).await;
-        if found.as_ref().is_err_and(|error| error.kind == FailureKind::Forbidden) {
+        if found.as_ref().is_err_and(|error| error.kind.is_forbidden()) {
             self.refusals.note(namespace, &resource.plural);
         }
         found.ok()

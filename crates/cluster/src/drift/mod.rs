@@ -171,7 +171,7 @@ impl Applier {
                 let target = ScaleTarget::of(target);
                 Ok(found.iter().any(|it| ScaleTarget::of_autoscaler(it) == target))
             }
-            Err(error) if error.kind == FailureKind::Forbidden => Ok(true),
+            Err(error) if error.kind.is_forbidden() => Ok(true),
             Err(error) if error.kind == FailureKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
-use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
 use catamaran_release::{
@@ -155,7 +154,7 @@ impl ChartController {
     /// Takes a Helm operator's owner references off records; who may not does without.
     async fn disown(&self, history: History) -> Result<History, ReleaseError> {
         match self.driver.disown(history.clone()).await {
-            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+            Err(ReleaseError::Request(error)) if error.kind.is_forbidden() => {
                 let so = format!("records are not kept for an uninstall ({error})");
                 self.rights.tell("patch secrets", &so);
                 Ok(history)
@@ -170,9 +169,7 @@ impl ChartController {
             return Ok(());
         }
         match self.driver.crds(self.chart.chart()).await {
-            Err(ReleaseError::Definition { source_file, source })
-                if source.kind == FailureKind::Forbidden =>
-            {
+            Err(ReleaseError::Definition { source_file, source }) if source.kind.is_forbidden() => {
                 let so = format!("the chart's are left out ({source_file})");
                 self.rights.tell(DEFINE, &so);
                 Ok(())
@@ -386,7 +383,7 @@ impl ChartController {
         let _plan = self.tell.phase("plan");
         match work.driver.newest_deployed(&namespace, &name, revision).await {
             Ok(history) => history.inspect(|history| self.records.read(history)),
-            Err(ReleaseError::Request(error)) if error.kind == FailureKind::Forbidden => {
+            Err(ReleaseError::Request(error)) if error.kind.is_forbidden() => {
                 self.rights.tell(READ, "a repair lists all records of its release");
                 None
             }

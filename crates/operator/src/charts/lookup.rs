@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catamaran_chart::LookupKey;
-use catamaran_cluster::apply::{Applier, ApplyError, FailureKind, Target};
+use catamaran_cluster::apply::{Applier, ApplyError, Target};
 use catamaran_cluster::mapper::{Mapper, MapperError};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn failed(key: &LookupKey, error: &MapperError) -> LookupError {
 
 /// A right may be given, too, and nothing tells of it.
 fn may_pass(error: &ApplyError) -> bool {
-    error.kind.is_transient() || error.kind == FailureKind::Forbidden
+    error.kind.is_transient() || error.kind.is_forbidden()
 }
 
 /// A lookup that could not be answered.

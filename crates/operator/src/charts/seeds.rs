@@ -97,7 +97,7 @@ impl ChartController {
                 self.memory().put_seed(key, kept);
                 Ok(is_another)
             }
-            Err(error) if error.kind == FailureKind::Forbidden => {
+            Err(error) if error.kind.is_forbidden() => {
                 let so = format!("what templates draw is not kept ({error})");
                 self.rights.tell("get, create and update secrets", &so);
                 self.memory().put_seed(key, Seed { kept: true, ..now });

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use catamaran_cluster::apply::{ApplyError, FailureKind};
+use catamaran_cluster::apply::ApplyError;
 use catamaran_cluster::logs::{Most, Printed};
 use catamaran_cluster::redact::REDACTED;
 use serde_json::Value;
@@ -88,7 +88,7 @@ impl Driver {
         if let Some(tell) = &self.output {
             return tell(Output::Unread(&error.to_string()));
         }
-        if error.kind == FailureKind::Forbidden {
+        if error.kind.is_forbidden() {
             let so = format!("what hooks print is not shown ({error})");
             return self.rights.tell("list pods and get pods/log", &so);
         }

@@ -272,8 +272,7 @@ impl Driver {
 
 /// What admission says of an owner whose `finalizers` may not be updated.
 pub(super) fn may_not_block(refused: &ApplyError) -> bool {
-    refused.kind == FailureKind::Forbidden
-        && refused.message.contains("cannot set blockOwnerDeletion if")
+    refused.kind.is_forbidden() && refused.message.contains("cannot set blockOwnerDeletion if")
 }
 
 pub(super) fn unblocked(object: &PlannedObject) -> PlannedObject {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Driver;
 use crate::Error;
 use crate::objects::{Owner, PlannedObject, ownership_problems};
-use crate::plan::History;
+use crate::plan::{History, is_doubtful};
 use crate::record::Status;
 
 impl Driver {
@@ -38,6 +38,8 @@ impl Driver {
             let Some(target) = &object.target else { continue };
             let live = match self.applier.get(target).await {
                 Err(error) if !is_trusted && !error.kind.is_transient() => continue,
+                // What may not be read could hardly be made.
+                Err(error) if is_doubtful(newest) && error.kind.is_forbidden() => continue,
                 live => live?,
             };
             let Some(live) = live else { continue };

@@ -1,7 +1,7 @@
 //! Whose a release is, as its objects tell: for who acts on an operator's release by hand, and would
 //! otherwise take the owner off its objects.
 
-use catamaran_cluster::apply::{FailureKind, Target};
+use catamaran_cluster::apply::Target;
 use catamaran_cluster::mapper::Mapping;
 use kube::core::GroupVersionKind;
 
@@ -99,7 +99,7 @@ impl Driver {
             name: claimed.name.clone(),
         };
         let live = match self.applier.get(&target).await {
-            Err(error) if error.kind == FailureKind::Forbidden => return Ok(claimed.unseen()),
+            Err(error) if error.kind.is_forbidden() => return Ok(claimed.unseen()),
             live => live?,
         };
         Ok(live.and_then(|live| claimed.seen(&live)))

@@ -63,7 +63,7 @@ impl Driver {
             match self.sweep_one(&object, desired.id(), owner).await {
                 Ok(true) => swept.push(object.id),
                 Ok(false) => {}
-                Err(refused) if refused.kind == FailureKind::Forbidden => {
+                Err(refused) if refused.kind.is_forbidden() => {
                     tracing::warn!(object = %object.id, error = %refused, "cannot tell whether the release left it behind");
                 }
                 Err(error) => return Err(error.into()),
@@ -122,7 +122,7 @@ impl Driver {
             // Nor could what has no possible name, which only a forged record has.
             Err(refused)
                 if removal.doubtful
-                    && matches!(refused.kind, FailureKind::Forbidden | FailureKind::Invalid) =>
+                    && (refused.kind.is_forbidden() || refused.kind == FailureKind::Invalid) =>
             {
                 self.tell_unread(&target, &removal.id);
                 return Ok(Removed::Kept(WhyKept::Forbidden));
