@@ -197,3 +197,59 @@ async fn a_period_of_a_nanosecond_is_ten_seconds_and_a_condition_says_so() {
     .await;
     drop(operator);
 }
+
+/// An object of a release is deleted, and somebody else makes one under its name: while the operator is
+/// down, and while it is up.
+#[tokio::test]
+async fn a_strangers_object_under_the_name_of_ours_is_a_conflict_and_stays() {
+    let bench = Bench::shared("stranger").await;
+    let folder = mirror("");
+    let mut operator = bench.operator_of(&folder);
+    let (memcacheds, maps) = (bench.memcacheds(), bench.api("v1", "ConfigMap"));
+    let objects = json!([map("down", &json!({})), map("up", &json!({}))]);
+    let spec = json!({ "objects": objects });
+    create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", "theirs", spec).await;
+    let is_ready = |object: &_| condition(object, "Ready") == "True";
+    becomes(&memcacheds, "theirs", "Ready", is_ready).await;
+
+    operator.kill();
+    replace_by_strangers(&bench, "down");
+    let _operator = bench.operator_of(&folder);
+    let conflict = |name: &'static str| {
+        move |object: &_| {
+            let message = field(object, "Ready", "message").to_owned();
+            message.contains(&format!("ConfigMap \"{name}\"")) && message.contains("managed-by")
+        }
+    };
+    becomes(&memcacheds, "theirs", "conflict", conflict("down")).await;
+    // The release is whole again once they are gone.
+    bench.kubectl(&["delete", "configmap", "down"]);
+    becomes(&memcacheds, "theirs", "Ready", is_ready).await;
+    becomes(&maps, "down", "ours again", |map| map.data["data"]["ours"] == "canary-of-ours").await;
+
+    replace_by_strangers(&bench, "down");
+    bench.kubectl(&["delete", "memcached", "theirs"]);
+    let left = maps.get("down").await.unwrap();
+    assert_eq!(left.data["data"], json!({ "whose": "theirs" }));
+    assert!(maps.get_opt("up").await.unwrap().is_none());
+}
+
+/// Deletes a ConfigMap and makes another, until the other is the one that stays: the operator may be
+/// quicker.
+fn replace_by_strangers(bench: &Bench, name: &str) {
+    let data = "--from-literal=whose=theirs";
+    for _ in 0..100 {
+        bench.kubectl(&["delete", "configmap", name, "--ignore-not-found"]);
+        let namespace = bench.namespace.name();
+        let made = std::process::Command::new("kubectl")
+            .arg("--kubeconfig")
+            .arg(bench.cluster.kubeconfig())
+            .args(["--namespace", namespace, "create", "configmap", name, data])
+            .output()
+            .unwrap();
+        if made.status.success() {
+            return;
+        }
+    }
+    panic!("the operator was quicker a hundred times");
+}

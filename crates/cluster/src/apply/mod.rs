@@ -25,6 +25,7 @@ use tokio::time::timeout;
 
 use crate::culprit::refusals::Refusals;
 use crate::fields::takeover::{taken_over, takeover_patch};
+use crate::fields::{is_main, managed_fields};
 use crate::redact;
 use refusal::classify;
 pub use refusal::{ApplyError, FailureKind};
@@ -189,6 +190,16 @@ impl Applier {
     /// until the next apply.
     pub async fn reapply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         self.patch(target, object, false).await
+    }
+
+    /// Whether this field manager, or one of [`Applier::formerly`], has written fields of a live object
+    /// that are still as it set them. A stranger's object that was made under the same name has none.
+    pub fn has_written(&self, live: &Value) -> bool {
+        let is_ours =
+            |name: &str| name == self.manager || self.former.iter().any(|former| former == name);
+        managed_fields(live).iter().any(|entry| {
+            is_main(entry) && entry.get("manager").and_then(Value::as_str).is_some_and(is_ours)
+        })
     }
 
     fn taken_over(&self, live: &Value) -> Option<Vec<Value>> {

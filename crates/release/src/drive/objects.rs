@@ -44,6 +44,16 @@ enum Former {
     Left,
 }
 
+/// What shows that a live object is the release's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// Helm's label and annotations, or its owner.
+    Marks,
+    /// The same, or fields that we have set: whoever takes the marks off an object of ours does not take
+    /// the object from the release.
+    MarksOrFields,
+}
+
 impl Driver {
     /// Sends an object if it is not known to be as it shall be; once more if it was refused for the
     /// right that `blockOwnerDeletion` asks for.
@@ -90,9 +100,9 @@ impl Driver {
         let sent = match how {
             How::Claim => self.claim(&target, object, release).await,
             How::Apply => self.change(&target, object).await,
-            How::Verify => self.look(&target, object, None).await,
+            How::Verify => self.look(&target, object, release, Proof::MarksOrFields).await,
             How::ApplyIfOurs => self.change_if_ours(&target, object, release).await,
-            How::VerifyIfOurs => self.look(&target, object, Some(release)).await,
+            How::VerifyIfOurs => self.look(&target, object, release, Proof::Marks).await,
         };
         if let Err(Error::Request(ApplyError { kind: FailureKind::NotFound, .. })) = &sent {
             // The path itself is not served: the kind's CRD was deleted or moved.
@@ -164,13 +174,14 @@ impl Driver {
         self.applier.apply(target, body).await
     }
 
-    /// Reads an object, and applies it unless that would change nothing. With `prove` only if it is that
-    /// release's.
+    /// Reads an object, and applies it unless that would change nothing. An object that does not prove to
+    /// be the release's is an error: it was made under the name of ours when ours was gone.
     async fn look(
         &self,
         target: &Target,
         object: &PlannedObject,
-        prove: Option<(&str, &str)>,
+        release: (&str, &str),
+        proof: Proof,
     ) -> Result<AppliedObject, Error> {
         if self.lacking.contains(&object.id) {
             match self.applier.claim(target, &object.body).await {
@@ -181,7 +192,9 @@ impl Driver {
             }
         }
         let live = self.see(target, object).await?;
-        if let (Some(live), Some(release)) = (&live, prove) {
+        if let Some(live) = &live
+            && !(proof == Proof::MarksOrFields && self.applier.has_written(live))
+        {
             check_ours(live, object, release)?;
         }
         match live {
@@ -191,7 +204,7 @@ impl Driver {
             Some(live) => return self.converge(target, object, live, Former::Left).await,
             None => {}
         }
-        if let Some(release) = prove {
+        if proof == Proof::Marks {
             return self.claim(target, object, release).await;
         }
         let live = self.applier.apply(target, &object.body).await?;
