@@ -143,6 +143,9 @@ pub struct DatabaseFields {
     /// The pod that is written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<String>,
+    /// What the loss of the primary with its volume may lose: copies are asynchronous.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_risk: Option<String>,
     /// How often it was decided who that is.
     pub term: i64,
     /// The term in which the primary was made one: while it is not the last there is none.

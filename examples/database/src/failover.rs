@@ -43,7 +43,10 @@ pub(crate) async fn follow(
         let progress = cx.apply_or_recreate(jobs::promote(cx, settled)?).await?;
         if progress == Progress::Ready {
             cx.status(|status| status.promoted = settled.term);
-            cx.event("FailedOver", &format!("{primary} is the primary now"));
+            cx.event(
+                "FailedOver",
+                &format!("{primary} is the primary now; commits that it had not received are lost"),
+            );
         } else if !is_down(cx, &primary, servers) {
             return Ok(Progress::pending("Promoting", format!("{primary} becomes the primary")));
         }

@@ -87,6 +87,7 @@ impl Reconciler for Databases {
     async fn reconcile(&self, cx: &Cx<'_, Database>) -> Result<Action, Error> {
         let mut settled = Settled::of(cx);
         let servers = cx.list::<Pod>(&manifests::labels(cx).into_iter().collect())?;
+        cx.status(|status| status.at_risk = Some(at_risk(cx.spec.replicas).to_owned()));
         cx.component("Spec", async { refusals(cx, &settled) }).await;
         cx.component("Credentials", credentials(cx)).await;
         cx.component("Backups", backups::keep(cx, &settled)).await;
@@ -193,6 +194,17 @@ async fn set_up(cx: &Cx<'_, Database>, settled: &Settled, is_up: bool) -> Result
         cx.requeue(SOON);
     }
     upgrade::load(cx, settled).await
+}
+
+/// What the loss of the primary with its volume may lose. How much that is no one knows who has not
+/// got the primary any more.
+const fn at_risk(replicas: i32) -> &'static str {
+    if replicas > 1 {
+        "commits of the primary that no standby had received yet: standbys copy asynchronously, and a \
+         failover does not bring them back"
+    } else {
+        "everything since the last backup: there is one copy"
+    }
 }
 
 /// What would lose data is not done; everything else goes on.
