@@ -49,6 +49,10 @@ pub mod reasons {
     pub const ERROR_GETTING_RELEASE_STATE: &str = "ErrorGettingReleaseState";
     /// An annotation asks to leave the resource alone.
     pub const PAUSE_RECONCILE_ANNOTATION_TRUE: &str = "PauseReconcileAnnotationTrue";
+    /// The resource is over a bound, which the message names: it is not decoded.
+    pub const SPEC_TOO_LARGE: &str = "SpecTooLarge";
+    /// The resource is not what the kind's objects have to be: it cannot be decoded.
+    pub const UNDECODABLE: &str = "Undecodable";
     /// Another operation on the release has to end first.
     pub const PENDING_ERROR: &str = "PendingError";
 }

@@ -4,12 +4,14 @@
 //! This crate knows no Helm.
 
 pub mod apply;
+pub mod bounds;
 pub mod budget;
 pub mod cel;
 pub mod conditions;
 pub mod culprit;
 pub mod drift;
 pub mod fields;
+pub mod items;
 pub mod logs;
 pub mod mapper;
 pub mod observed;

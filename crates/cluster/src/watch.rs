@@ -3,22 +3,25 @@
 //! kube's `Controller` joins all watches behind one back-off, so that one missing kind delays every
 //! other; its shared streams lose deletes. Here each watch is a future that a caller spawns: errors
 //! stay inside it, and what it learns goes into a [`Store`] and, as a [`Change`], to the caller.
-//! Objects are decoded, projected into what the caller needs, and dropped.
+//! Objects are decoded one by one as they arrive ([`crate::items`]), projected into what the caller needs,
+//! and dropped. One that cannot be decoded reaches the caller as well, with the reason.
+
+mod requests;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
-use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use kube::api::{ListParams, PartialObjectMeta};
-use kube::core::{ApiResource, DynamicObject, ObjectMeta};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::Client;
+use kube::core::{ApiResource, ObjectMeta};
+use kube::runtime::watcher::Event;
 use serde_json::Value;
 use tokio::sync::watch::Sender;
-use tokio::task::yield_now;
+
+use crate::bounds::Limits;
+use crate::items::Item;
+use requests::{Error, Page, Requests};
 
 /// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +61,8 @@ pub struct Target {
     pub fields: Option<String>,
     /// Whole objects or their metadata alone.
     pub content: Content,
+    /// What an object may have at most to be decoded.
+    pub limits: Limits,
 }
 
 /// How much of each object crosses the wire.
@@ -74,9 +79,9 @@ pub enum Content {
     OwnedThenMetadata,
 }
 
-/// How many objects a page of the list has with which a watch begins. Decoded, with `managedFields`, one
-/// object takes tens of KiB, and at a start all kinds are listed at once.
-pub const PAGE: u32 = 100;
+/// How many objects the first page of a list has with which a watch begins. The pages after it are sized
+/// by the bytes that were seen.
+pub const PAGE: u32 = 50;
 
 /// What happened to an object, as far as its projection goes.
 #[derive(Debug)]
@@ -195,52 +200,61 @@ pub async fn follow<P>(
     client: Client,
     target: Target,
     store: Arc<Store<P>>,
-    project: impl Fn(DynamicObject) -> P,
+    project: impl Fn(Item) -> P,
     on_change: impl Fn(Change<P>),
     on_trouble: impl Fn(&Trouble),
 ) {
-    let mut config = watcher::Config::default().page_size(PAGE);
-    if let Some(selector) = &target.selector {
-        config = config.labels(selector);
-    }
-    if let Some(fields) = &target.fields {
-        config = config.fields(fields);
-    }
-    let owned = target.content == Content::Owned;
-    let first = match target.content {
-        Content::OwnedThenMetadata => Box::pin(whole(&client, &target, &project)).await,
+    let content = target.content;
+    let requests = Requests::new(client, target);
+    let first = match content {
+        Content::OwnedThenMetadata => Box::pin(whole(&requests, &project)).await,
         _ => HashMap::new(),
     };
-    let mut follower = Follower { store: &store, project, on_change, listed: None, owned, first };
+    let mut follower = Follower { store: &store, project, on_change, listed: None, content, first };
     let mut backoff = Backoff::default();
-    match target.content {
-        Content::Full | Content::Owned => {
-            let mut stream = pin!(watcher::watcher(api::<DynamicObject>(client, &target), config));
-            while let Some(event) = stream.next().await {
-                match event {
-                    Ok(event) => follower.event(event, &mut backoff, |object| object),
-                    Err(error) if code(&error) == Some(404) => return,
-                    Err(error) => backoff.pause(&error, &on_trouble).await,
-                }
-                // A page holds many objects, and each may take milliseconds: probes come in between.
-                yield_now().await;
+    let mut version = None;
+    loop {
+        let outcome = match &mut version {
+            None => Box::pin(list(&requests, &mut follower, &mut backoff)).await.map(Some),
+            Some(version) => {
+                let on = |event| follower.event(event, &mut backoff);
+                requests.events(version, on).await.map(|()| None)
             }
+        };
+        match outcome {
+            Ok(Some(listed)) => version = Some(listed),
+            Ok(None) => {} // the API server ends every watch after some minutes
+            Err(error) => match error.code() {
+                Some(404) => return,
+                code => {
+                    if error.is_desynced() {
+                        version = None;
+                    }
+                    backoff.pause(code, &error, &on_trouble).await;
+                }
+            },
         }
-        Content::Metadata | Content::OwnedThenMetadata => {
-            let api = api::<PartialObjectMeta<DynamicObject>>(client, &target);
-            let mut stream = pin!(watcher::watcher(api, config));
-            while let Some(event) = stream.next().await {
-                match event {
-                    Ok(event) => follower.event(event, &mut backoff, |partial| DynamicObject {
-                        types: partial.types,
-                        metadata: partial.metadata,
-                        data: Value::Null,
-                    }),
-                    Err(error) if code(&error) == Some(404) => return,
-                    Err(error) => backoff.pause(&error, &on_trouble).await,
-                }
-                yield_now().await;
-            }
+    }
+}
+
+/// Reads a list to its end; returns the resourceVersion from which to watch.
+async fn list<P, Project, OnChange>(
+    requests: &Requests,
+    follower: &mut Follower<'_, P, Project, OnChange>,
+    backoff: &mut Backoff,
+) -> Result<String, Error>
+where
+    Project: Fn(Item) -> P,
+    OnChange: Fn(Change<P>),
+{
+    follower.event(Event::Init, backoff);
+    let owned = follower.content == Content::Owned && follower.store.listed_at().is_none();
+    let mut pages = requests.pages(owned);
+    loop {
+        let page = pages.next(|item| follower.event(Event::InitApply(item), backoff)).await?;
+        if let Page::Last(version) = page {
+            follower.event(Event::InitDone, backoff);
+            return Ok(version);
         }
     }
 }
@@ -248,36 +262,17 @@ pub async fn follow<P>(
 /// The projections of whole objects, and the versions that they are of. What cannot be listed is read
 /// later, one by one.
 async fn whole<P>(
-    client: &Client,
-    target: &Target,
-    project: &impl Fn(DynamicObject) -> P,
+    requests: &Requests,
+    project: &impl Fn(Item) -> P,
 ) -> HashMap<ObjectKey, (String, P)> {
-    let api = api::<DynamicObject>(client.clone(), target);
-    let mut params = ListParams::default().limit(PAGE);
-    params.label_selector.clone_from(&target.selector);
     let mut found = HashMap::new();
-    loop {
-        let Ok(page) = api.list(&params).await else { return found };
-        for object in page.items {
-            let version = object.metadata.resource_version.clone().unwrap_or_default();
-            found.insert(ObjectKey::of(&object.metadata), (version, project(object)));
-            yield_now().await;
-        }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return found,
-        }
-    }
-}
-
-fn api<K>(client: Client, target: &Target) -> Api<K>
-where
-    K: kube::Resource<DynamicType = ApiResource, Scope = kube::core::DynamicResourceScope>,
-{
-    match &target.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &target.resource),
-        None => Api::all_with(client, &target.resource),
-    }
+    let mut pages = requests.whole();
+    let mut keep = |item: Item| {
+        let version = item.object.metadata.resource_version.clone().unwrap_or_default();
+        found.insert(ObjectKey::of(&item.object.metadata), (version, project(item)));
+    };
+    while let Ok(Page::More) = pages.next(&mut keep).await {}
+    found
 }
 
 struct Follower<'a, P, Project, OnChange> {
@@ -286,26 +281,20 @@ struct Follower<'a, P, Project, OnChange> {
     on_change: OnChange,
     /// While a list is read: the keys that it has not confirmed yet.
     listed: Option<(Instant, HashSet<ObjectKey>)>,
-    /// Whether the first list is to tell who owns which field.
-    owned: bool,
+    content: Content,
     /// What was known before the first list, with the versions that it is of.
     first: HashMap<ObjectKey, (String, P)>,
 }
 
 impl<P, Project, OnChange> Follower<'_, P, Project, OnChange>
 where
-    Project: Fn(DynamicObject) -> P,
+    Project: Fn(Item) -> P,
     OnChange: Fn(Change<P>),
 {
-    fn event<K>(
-        &mut self,
-        event: Event<K>,
-        backoff: &mut Backoff,
-        whole: impl Fn(K) -> DynamicObject,
-    ) {
+    fn event(&mut self, event: Event<Item>, backoff: &mut Backoff) {
         match event {
             Event::Init => self.listed = Some((Instant::now(), self.store.keys())),
-            Event::InitApply(object) => self.seen(whole(object), true),
+            Event::InitApply(item) => self.seen(item, true),
             Event::InitDone => {
                 backoff.reset();
                 self.first = HashMap::new();
@@ -317,29 +306,34 @@ where
                     self.store.listed.send_replace(Some(began));
                 }
             }
-            Event::Apply(object) => {
+            Event::Apply(item) => {
                 backoff.reset();
-                self.seen(whole(object), false);
+                self.seen(item, false);
             }
-            Event::Delete(object) => {
+            Event::Delete(item) => {
                 backoff.reset();
-                self.gone(&ObjectKey::of(&whole(object).metadata));
+                self.gone(&ObjectKey::of(&item.object.metadata));
             }
         }
     }
 
-    fn seen(&mut self, mut object: DynamicObject, listed: bool) {
-        let key = ObjectKey::of(&object.metadata);
+    fn seen(&mut self, mut item: Item, listed: bool) {
+        let key = ObjectKey::of(&item.object.metadata);
+        if key.name.is_empty() {
+            let refusal = item.refusal.map(|refusal| refusal.to_string());
+            tracing::warn!(refusal, "an object has no name that can be read: it is left out");
+            return;
+        }
         if let Some((_, unconfirmed)) = &mut self.listed {
             unconfirmed.remove(&key);
         }
-        let version = object.metadata.resource_version.clone().unwrap_or_default();
-        if !(self.owned && listed && self.store.listed_at().is_none()) {
-            object.metadata.managed_fields = None; // often most of the object
+        let version = item.object.metadata.resource_version.clone().unwrap_or_default();
+        if matches!(self.content, Content::Metadata | Content::OwnedThenMetadata) {
+            item.object.data = Value::Null;
         }
         let value = match self.first.remove(&key) {
             Some((of, value)) if of == version => value,
-            _ => (self.project)(object),
+            _ => (self.project)(item),
         };
         if let Some(change) = self.store.insert(key, &version, value, listed) {
             (self.on_change)(change);
@@ -369,8 +363,7 @@ impl Backoff {
         self.attempts = 0;
     }
 
-    async fn pause(&mut self, error: &watcher::Error, on_trouble: &impl Fn(&Trouble)) {
-        let code = code(error);
+    async fn pause(&mut self, code: Option<u16>, error: &Error, on_trouble: &impl Fn(&Trouble)) {
         // Gone is the API server's word for "list again": that is no trouble.
         if code == Some(410) && self.attempts == 0 {
             self.attempts = 1;
@@ -389,33 +382,25 @@ impl Backoff {
     }
 }
 
-fn code(error: &watcher::Error) -> Option<u16> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status.code),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
+    use kube::core::DynamicObject;
+
     use super::*;
 
-    fn object(name: &str, version: &str) -> DynamicObject {
+    fn object(name: &str, version: &str) -> Item {
         let metadata = ObjectMeta {
             name: Some(name.to_owned()),
             resource_version: Some(version.to_owned()),
             ..ObjectMeta::default()
         };
-        DynamicObject { types: None, metadata, data: Value::Null }
+        DynamicObject { types: None, metadata, data: Value::Null }.into()
     }
 
     /// What a watch tells of these events.
-    fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
+    fn told(events: Vec<Event<Item>>) -> Vec<String> {
         let told = RefCell::new(Vec::new());
         let on_change = |change: Change<()>| {
             told.borrow_mut().push(match change {
@@ -425,11 +410,11 @@ mod tests {
             });
         };
         let store = Store::default();
-        let (listed, owned, first) = (None, false, HashMap::new());
+        let (listed, content, first) = (None, Content::Full, HashMap::new());
         let project = |_| ();
-        let mut follower = Follower { store: &store, project, on_change, listed, owned, first };
+        let mut follower = Follower { store: &store, project, on_change, listed, content, first };
         for event in events {
-            follower.event(event, &mut Backoff::default(), |object| object);
+            follower.event(event, &mut Backoff::default());
         }
         told.into_inner()
     }

@@ -23,9 +23,11 @@ use kube::core::{Request, Resource};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use crate::bounds::Limits;
 use crate::culprit::refusals::Refusals;
 use crate::fields::takeover::{taken_over, takeover_patch};
 use crate::fields::{is_main, managed_fields};
+use crate::items;
 use crate::redact;
 use refusal::classify;
 pub use refusal::{ApplyError, FailureKind};
@@ -297,7 +299,19 @@ impl Applier {
             target: target.to_string(),
             message: error.to_string(),
         })?;
-        self.answered(target, verb, self.client.request::<Value>(request)).await
+        // What an object is answered with may be larger than what was sent: others write into it, too.
+        let limits = match verb {
+            "list" => Limits::LIST,
+            _ => Limits::OBJECT.with_managed_fields(),
+        };
+        let answer = items::tree(&self.client, request, limits);
+        let refused = |refusal: items::Refusal| ApplyError {
+            kind: FailureKind::Invalid,
+            verb,
+            target: target.to_string(),
+            message: refusal.to_string(),
+        };
+        self.answered(target, verb, answer).await?.map_err(refused)
     }
 
     /// An answer in time, or why there is none.

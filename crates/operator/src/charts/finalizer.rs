@@ -1,5 +1,6 @@
 //! The finalizer that keeps a resource until its release is uninstalled.
 
+use catamaran_cluster::items::{self, Part};
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, ResourceExt};
@@ -67,7 +68,9 @@ async fn patch(
     let patch = json!({
         "metadata": { "resourceVersion": resource.resource_version(), "finalizers": finalizers },
     });
-    api.patch(&resource.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
+    let (name, params) = (resource.name_any(), PatchParams::default());
+    let patched = items::patch(api, &name, Part::Main, &params, &Patch::Merge(patch)).await?;
+    Ok(patched.object)
 }
 
 fn failure(error: &kube::Error, what: &str) -> Failure {

@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_chart::{Budget, CompiledChart};
 use catamaran_cluster::apply::Applier;
+use catamaran_cluster::conditions::types;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::rights::Lacking;
 use catamaran_release::plan::hooks::HOOK_TIMEOUT;
@@ -47,7 +48,7 @@ pub use crate::manager::events::Severity;
 pub use crate::native::{Error, Reference, Wake};
 
 use crate::manager::Hub;
-use crate::manager::controller::{Controller, Failure, Next, Request};
+use crate::manager::controller::{Controller, Failure, Next, Request, Unread};
 use crate::manager::dependents::Dependents;
 use crate::manager::feeds::Feeds;
 use crate::manager::queue::Key;
@@ -200,6 +201,11 @@ impl Controller for ChartController {
                 self.run(request).inspect(forget).instrument(span).boxed()
             }
         }
+    }
+
+    /// A release is uninstalled by its record.
+    fn unread(&self) -> Unread {
+        Unread::Ends(types::IRRECONCILABLE)
     }
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {

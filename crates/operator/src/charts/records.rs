@@ -143,7 +143,7 @@ impl Records {
         };
         feeds.follow(
             subject,
-            |object| Record::of(&object),
+            |item| Record::of(&item.object),
             move |change| match change {
                 Change::Seen { key, before, now, .. } => {
                     if before.is_none() {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use catamaran_cluster::bounds::Limits;
 use catamaran_cluster::culprit::{Culprit, core};
 use catamaran_cluster::rights::Lacking;
 use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
@@ -168,6 +169,7 @@ impl Vigils {
             selector: subject.labels.clone(),
             fields: subject.fields.clone(),
             content: Content::Full,
+            limits: Limits::OBJECT,
         };
         let (store, troubled): (Arc<Store<u64>>, Arc<AtomicBool>) = Default::default();
         let (queue, key, kind) = (self.queue.clone(), key.clone(), subject.resource.kind.clone());
@@ -183,7 +185,7 @@ impl Vigils {
         let complain = self.complaint(&subject.resource.plural, troubled.clone());
         let client = self.feeds.client.clone();
         let followed =
-            watch::follow(client, target, store.clone(), |it| digest(&it), wake, complain);
+            watch::follow(client, target, store.clone(), |it| digest(&it.object), wake, complain);
         let stop = self.feeds.stop.clone();
         let task = self.feeds.runtime.spawn(async move {
             stop.run_until_cancelled(followed).await;

@@ -17,8 +17,21 @@ pub(crate) trait Controller: Send + Sync + 'static {
     /// and again with nothing changed: then it must be free.
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>>;
 
+    /// What becomes of resources that are not decoded.
+    fn unread(&self) -> Unread;
+
     /// The resource is gone; whatever is remembered of it can be forgotten.
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
+}
+
+/// What a hull does for resources of which only the metadata is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// Their deletion comes to its end by what the metadata tells; this condition says that nothing else
+    /// is done for them.
+    Ends(&'static str),
+    /// Nothing: their end needs the whole resource as well.
+    Waits,
 }
 
 /// One resource, as the cache has it.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use catamaran_cluster::bounds::Limits;
 use catamaran_cluster::rights::Lacking;
 use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
 use kube::api::ApiResource;
@@ -70,6 +71,7 @@ impl Definitions {
                 selector: None,
                 fields: None,
                 content: Content::Metadata,
+                limits: Limits::OBJECT,
             };
             let store: Arc<Store<()>> = Arc::default();
             let hear = |change: Change<()>| {

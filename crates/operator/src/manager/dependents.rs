@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use catamaran_cluster::items::Item;
 use catamaran_cluster::observed::{self, Observed};
 use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -191,7 +192,7 @@ impl Dependents {
         };
         feeds.follow(
             subject,
-            move |object| {
+            move |Item { object, .. }| {
                 let owners = kinds.owners(&object.metadata);
                 let is_ours = object.metadata.managed_fields.is_some() && !owners.is_empty();
                 let sight = if is_ours { room.keep(&object) } else { Sight::default() };

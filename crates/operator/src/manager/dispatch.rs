@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use catamaran_cluster::items::{self, Refusal};
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::watch::ObjectKey;
 use futures::FutureExt;
@@ -16,12 +17,14 @@ use tokio::time::Instant;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::Instrument;
 
-use super::controller::{Controller, Failure, Next, Request};
+use super::controller::{Controller, Failure, Next, Request, Unread};
 use super::events::{Recorder, Severity};
 use super::feeds::Cache;
+use super::heavy::Heavy;
 use super::pulse::{Pace, Pulse};
 use super::queue::{Item, Key, Queue, Urgency};
-use super::resource::Resource;
+use super::refused;
+use super::resource::{Resource, Turn};
 use super::writes::Writes;
 use crate::client::advised;
 use crate::metrics::{self, KindMetrics, KindStats, Source};
@@ -37,6 +40,8 @@ const PERIOD: &str = "reconcile period";
 const SERVED_AGAIN: &str = "its kind is served again";
 /// The pause while a cache has not seen our own last write.
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
+/// The pause of a large resource while others are worked on.
+const FOR_THE_HEAVY: Duration = Duration::from_millis(100);
 /// The pause after a conflict: time for the cache to hear what the other one wrote.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 /// Work that is ready and not begun for this long, or not ended after its deadline, is stuck.
@@ -74,6 +79,8 @@ pub(super) struct Dispatch {
     pub working: AtomicBool,
     /// Where reconciles run.
     pub workers: Handle,
+    /// Bounds how many large resources are worked on at once.
+    pub heavy: Heavy,
 }
 
 /// Gives a key back even if what was done with it panics.
@@ -136,11 +143,16 @@ impl Dispatch {
         if kind.cache.when_served(&item.key.object, again) {
             return; // neither read nor written by anybody till then
         }
-        let object = match resource.object() {
-            Ok(object) => Arc::new(object),
-            Err(error) => {
-                tracing::error!(resource = %item.key.object, %error, "cannot be read");
-                return;
+        let Some(_admitted) = self.heavy.admit(resource.size) else {
+            self.queue.add_after(item.key.clone(), FOR_THE_HEAVY, &item.reasons);
+            return;
+        };
+        let (object, refusal) = match self.read(kind, &item.key, resource.turn()).await {
+            Ok(Some((object, refusal))) => (Arc::new(object), refusal),
+            Ok(None) => return, // the watch tells of its end
+            Err(failure) => {
+                let took = (Duration::ZERO, Duration::ZERO);
+                return self.schedule(kind, &item.key, Err(failure), took);
             }
         };
         if kind.earlier.iter().any(|selector| selector.matches(object.labels())) {
@@ -157,8 +169,13 @@ impl Dispatch {
             why = item.reasons,
         );
         let begun = Instant::now();
-        let (outcome, wait) =
-            self.supervise(kind, item, object.clone()).instrument(span.clone()).await;
+        let (outcome, wait) = match Self::refused(kind, &object, refusal) {
+            Some((refusal, stuck)) => {
+                let told = self.tell_refused(kind, item, (&object, &refusal), stuck);
+                (told.instrument(span.clone()).await, Duration::ZERO)
+            }
+            None => self.supervise(kind, item, object.clone()).instrument(span.clone()).await,
+        };
         let took = begun.elapsed();
         for histogram in [&kind.metrics.time, &kind.metrics.worked] {
             histogram.observe(took.as_secs_f64());
@@ -168,6 +185,57 @@ impl Dispatch {
             Err(failure) => tell(kind, &object, failure),
         }
         span.in_scope(|| self.schedule(kind, &item.key, outcome, (took, wait)));
+    }
+
+    /// The resource whose turn has come, or its metadata and why it is not decoded.
+    async fn read(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        turn: Turn,
+    ) -> Result<Option<(DynamicObject, Option<Refusal>)>, Failure> {
+        match turn {
+            Turn::Object(object) => Ok(Some((object, None))),
+            Turn::Refused(object, refusal) => Ok(Some((object, Some(refusal)))),
+            Turn::Unread => {
+                let api = self.api(kind, key).await?;
+                match items::get(&api, &key.object.name).await {
+                    Ok(item) => Ok(Some((item.object, item.refusal))),
+                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+                    Err(error) => {
+                        Err(Failure::Transient(format!("cannot read the resource: {error}")))
+                    }
+                }
+            }
+        }
+    }
+
+    async fn api(&self, kind: &Kind, key: &Key) -> Result<Api<DynamicObject>, Failure> {
+        api(&self.mapper, self.client.clone(), &kind.gvk, key).await
+    }
+
+    /// Why a resource is not handed to its controller, and the conditions that are true of it then.
+    fn refused(
+        kind: &Kind,
+        object: &DynamicObject,
+        refusal: Option<Refusal>,
+    ) -> Option<(Refusal, Option<&'static str>)> {
+        match (refusal?, kind.controller.unread()) {
+            (_, Unread::Ends(_)) if object.metadata.deletion_timestamp.is_some() => None,
+            (refusal, Unread::Ends(stuck)) => Some((refusal, Some(stuck))),
+            (refusal, Unread::Waits) => Some((refusal, None)),
+        }
+    }
+
+    async fn tell_refused(
+        &self,
+        kind: &Kind,
+        item: &Item,
+        (object, refusal): (&DynamicObject, &Refusal),
+        stuck: Option<&str>,
+    ) -> Result<Next, Failure> {
+        let api = self.api(kind, &item.key).await?;
+        refused::tell((&item.key, &self.writes), &api, object, refusal, stuck.as_slice()).await
     }
 
     /// Runs a reconcile where neither a panic nor a hang can hurt anybody else; also says for how long the
@@ -233,12 +301,7 @@ impl Dispatch {
         let (controller, writes) = (kind.controller.clone(), self.writes.clone());
         let (key, periodic) = (item.key.clone(), item.reasons == PERIOD);
         async move {
-            let mapping =
-                mapper.resolve(&gvk).await.map_err(|e| Failure::Transient(e.to_string()))?;
-            let api = match &key.object.namespace {
-                Some(namespace) => Api::namespaced_with(client, namespace, &mapping.resource),
-                None => Api::all_with(client, &mapping.resource),
-            };
+            let api = api(&mapper, client, &gvk, &key).await?;
             controller.reconcile(Request { key, object, api, writes, periodic }).await
         }
     }
@@ -317,6 +380,21 @@ impl Dispatch {
         *count = count.saturating_add(1);
         pause
     }
+}
+
+/// The API of a kind, in the namespace of a resource.
+async fn api(
+    mapper: &Mapper,
+    client: Client,
+    gvk: &GroupVersionKind,
+    key: &Key,
+) -> Result<Api<DynamicObject>, Failure> {
+    let mapping = mapper.resolve(gvk).await;
+    let mapping = mapping.map_err(|error| Failure::Transient(error.to_string()))?;
+    Ok(match &key.object.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &mapping.resource),
+        None => Api::all_with(client, &mapping.resource),
+    })
 }
 
 /// A period, a tenth shorter or longer: resources that came together do not stay together.

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use catamaran_cluster::bounds::Limits;
+use catamaran_cluster::items::Item;
 use catamaran_cluster::mapper::{Mapper, Mapping};
 use catamaran_cluster::watch::{self, Change, Content, ObjectKey, Store, Target, Trouble};
 use kube::Client;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -227,7 +229,7 @@ impl Feeds {
     ) -> Arc<Cache<P>>
     where
         P: Send + Sync + 'static,
-        Project: Fn(DynamicObject) -> P + Clone + Send + Sync + 'static,
+        Project: Fn(Item) -> P + Clone + Send + Sync + 'static,
         OnChange: Fn(Change<P>) + Clone + Send + Sync + 'static,
     {
         let cache = Arc::new(Cache::default());
@@ -247,7 +249,7 @@ impl Feeds {
         on_change: OnChange,
     ) where
         P: Send + Sync + 'static,
-        Project: Fn(DynamicObject) -> P + Clone + Send + Sync + 'static,
+        Project: Fn(Item) -> P + Clone + Send + Sync + 'static,
         OnChange: Fn(Change<P>) + Clone + Send + Sync + 'static,
     {
         let mut pause = UNKNOWN;
@@ -264,13 +266,24 @@ impl Feeds {
                     selector: subject.selector.clone(),
                     fields: None,
                     content: subject.content,
+                    limits: match subject.role {
+                        Role::Primary => Limits::RESOURCE,
+                        Role::Secondary => Limits::OBJECT,
+                    },
                 };
                 let trouble = move |trouble: &Trouble| {
                     cache.refuse(trouble.code == Some(403));
                     complain(trouble);
                 };
                 let (client, on_change) = (self.client.clone(), on_change.clone());
-                let project = project.clone();
+                let (project, gvk) = (project.clone(), describe(&subject.gvk));
+                let project = move |item: Item| {
+                    if let Some(refusal) = &item.refusal {
+                        let object = ObjectKey::of(&item.object.metadata);
+                        tracing::warn!(gvk, %object, %refusal, "only its metadata is read");
+                    }
+                    project(item)
+                };
                 Box::pin(async move {
                     let read = async {
                         store.listed_since(begun).await;

@@ -1,18 +1,52 @@
 //! A resource of a watched kind as it waits for its turn: as text, an object only when it has come.
 //!
 //! A decoded object takes four times the room of its text, and of thousands a few are worked on at once.
+//! Of long texts not even the text is kept where there are many: they are read when their turn comes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use catamaran_cluster::bounds::Size;
+use catamaran_cluster::items::{Item, Refusal};
 use kube::core::DynamicObject;
+
+use super::sight::{Place, Room};
+
+/// From this length on a text takes part of the room for long texts.
+const LONG: usize = 16 << 10;
+/// How many bytes of long texts one kind keeps.
+pub const LONG_TEXTS: usize = 12 << 20;
 
 /// One resource.
 #[derive(Debug)]
 pub struct Resource {
-    text: Box<[u8]>,
+    content: Content,
+    /// How large its text is.
+    pub size: Size,
     marks: Marks,
     /// When it was made, in seconds since 1970.
     pub created: Option<i64>,
+}
+
+#[derive(Debug)]
+enum Content {
+    Text {
+        text: Box<[u8]>,
+        _place: Option<Place>,
+    },
+    /// There was no room for its text.
+    Unkept,
+    Refused(Box<(DynamicObject, Refusal)>),
+}
+
+/// A resource whose turn has come.
+#[derive(Debug)]
+pub enum Turn {
+    /// It is decoded.
+    Object(DynamicObject),
+    /// It is to be read from the API server.
+    Unread,
+    /// It cannot be decoded: its metadata, and why.
+    Refused(DynamicObject, Refusal),
 }
 
 /// What a reconcile looks at, by hashes: all of it but the status.
@@ -28,8 +62,9 @@ struct Marks {
 }
 
 impl Resource {
-    /// What is kept of an object.
-    pub fn of(object: &DynamicObject) -> Self {
+    /// What is kept of an object; its text if it is short, or if there is room for it.
+    pub fn of(item: Item, room: &Room) -> Self {
+        let Item { object, size, refusal } = item;
         let meta = &object.metadata;
         let spec = match meta.generation {
             Some(generation) => hash(generation),
@@ -44,17 +79,23 @@ impl Resource {
             finalizers: hash(&meta.finalizers),
         };
         let created = meta.creation_timestamp.as_ref().map(|time| time.0.as_second());
-        // What was read as JSON can be written as JSON; if not, `object` tells that there is nothing.
-        let text = serde_json::to_vec(object).unwrap_or_default().into();
-        Self { text, marks, created }
+        let content = match refusal {
+            Some(refusal) => Content::Refused(Box::new((object, refusal))),
+            None => Content::of(&object, size, room),
+        };
+        Self { content, size, marks, created }
     }
 
-    /// The object.
-    ///
-    /// # Errors
-    /// None that can be thought of, as the text was made from an object.
-    pub fn object(&self) -> Result<DynamicObject, serde_json::Error> {
-        serde_json::from_slice(&self.text)
+    /// The object, as far as it is kept.
+    pub fn turn(&self) -> Turn {
+        match &self.content {
+            // What cannot be decoded though the text was made from an object is read anew.
+            Content::Text { text, .. } => {
+                serde_json::from_slice(text).map_or(Turn::Unread, Turn::Object)
+            }
+            Content::Unkept => Turn::Unread,
+            Content::Refused(refused) => Turn::Refused(refused.0.clone(), refused.1.clone()),
+        }
     }
 
     /// What changed that a reconcile looks at: anything but the status.
@@ -74,6 +115,22 @@ impl Resource {
             Some("finalizers changed")
         } else {
             None
+        }
+    }
+}
+
+impl Content {
+    fn of(object: &DynamicObject, size: Size, room: &Room) -> Self {
+        let place = if size.bytes < LONG {
+            None
+        } else if let Some(place) = room.take(size.bytes) {
+            Some(place)
+        } else {
+            return Self::Unkept;
+        };
+        match serde_json::to_vec(object) {
+            Ok(text) => Self::Text { text: text.into(), _place: place },
+            Err(_) => Self::Unkept,
         }
     }
 }
@@ -98,16 +155,33 @@ mod tests {
             let (parent, name) = path.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[name] = value.clone();
         }
-        Resource::of(&serde_json::from_value(object).unwrap())
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        Resource::of(object.into(), &Room::of(LONG_TEXTS))
     }
 
     #[test]
     fn a_resource_comes_back_as_it_was() {
         let status = json!({ "x": [1, null, { "y": -7 }] });
-        let object = resource(&[("/status", status.clone())]).object().unwrap();
+        let Turn::Object(object) = resource(&[("/status", status.clone())]).turn() else {
+            panic!()
+        };
         assert_eq!(object.data, json!({ "spec": { "a": 1.0, "b": "ü" }, "status": status }));
         assert_eq!(object.types.unwrap().kind, "K");
         assert_eq!(object.metadata.resource_version.unwrap(), "1");
+    }
+
+    #[test]
+    fn a_long_text_without_room_is_read_when_its_turn_comes() {
+        let room = Room::of(LONG * 3 / 2);
+        let of = |bytes| {
+            let object: DynamicObject = serde_json::from_value(json!({ "metadata": {} })).unwrap();
+            Resource::of(Item { size: Size { bytes, ..Size::default() }, ..object.into() }, &room)
+        };
+        let (first, second, short) = (of(LONG), of(LONG), of(LONG - 1));
+        let is_kept = |resource: &Resource| matches!(resource.turn(), Turn::Object(_));
+        assert_eq!([&first, &second, &short].map(is_kept), [true, false, true]);
+        drop(first);
+        assert!(is_kept(&of(LONG)));
     }
 
     #[test]

@@ -18,9 +18,11 @@ use super::dependents::{Dependents, KindIndex};
 use super::dispatch::{Dispatch, Kind};
 use super::events::Recorder;
 use super::feeds::{Feeds, Role, Subject};
+use super::heavy::Heavy;
 use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
-use super::resource::Resource;
+use super::resource::{LONG_TEXTS, Resource};
+use super::sight::Room;
 use super::signals::Signals;
 use super::workers::Workers;
 use super::{Hub, Manager, ManagerError, Registered};
@@ -127,6 +129,7 @@ impl Running {
             writes: Arc::default(),
             working: AtomicBool::new(false),
             workers: workers.handle().clone(),
+            heavy: Heavy::default(),
         });
         metrics.add(dispatch.clone(), options.metrics_resource_names());
         let key_secret = Some(key_secret).filter(|_| has_charts);
@@ -283,10 +286,11 @@ fn kinds(
         let Some(controller) = hub.controller(&watch, &mut native, &metrics) else { continue };
         tracing::info!(gvk = describe(&watch.gvk), by = ?watch.hull, "configured watch");
         let is_native = matches!(watch.hull, Hull::Reconciler(_));
+        let room = Room::of(LONG_TEXTS);
         kinds.push(Kind {
             cache: feeds.follow(
                 primary(&watch),
-                |object| Resource::of(&object),
+                move |item| Resource::of(item, &room),
                 enqueue(queue, hub.dependents.kinds(), id),
             ),
             period: watch.reconcile_period.or(period),

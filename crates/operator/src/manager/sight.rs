@@ -17,25 +17,40 @@ use serde_json::Value;
 /// How many bytes of objects are kept at once, of all kinds together: those of some ten thousand releases.
 const ROOM: usize = 40 * 1024 * 1024;
 
-/// The room for objects that nobody has looked at yet; clones share it.
+/// A budget of bytes, by default for objects that nobody has looked at yet; clones share it.
 #[derive(Clone, Debug)]
 pub struct Room(Arc<AtomicUsize>);
 
+/// A part of a [`Room`], given back when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    bytes: usize,
+    room: Arc<AtomicUsize>,
+}
+
 impl Default for Room {
     fn default() -> Self {
-        Self(Arc::new(AtomicUsize::new(ROOM)))
+        Self::of(ROOM)
     }
 }
 
 impl Room {
+    /// Room for so many bytes.
+    pub fn of(bytes: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(bytes)))
+    }
+
+    /// Takes so many bytes of it, if they are left.
+    pub fn take(&self, bytes: usize) -> Option<Place> {
+        let take = |left: usize| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some(Place { bytes, room: self.0.clone() })
+    }
+
     /// Keeps an object, if there is room for it.
     pub fn keep(&self, object: &DynamicObject) -> Sight {
         let Some(packed) = pack(object) else { return Sight::default() };
-        let size = packed.len();
-        let taken = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size));
-        let kept = taken.ok().map(|_| Kept { packed, room: self.0.clone() });
+        let kept = self.take(packed.len()).map(|place| Kept { packed, _place: place });
         Sight(Mutex::new(kept))
     }
 }
@@ -63,7 +78,7 @@ impl Sight {
 
 struct Kept {
     packed: Box<[u8]>,
-    room: Arc<AtomicUsize>,
+    _place: Place,
 }
 
 /// Without the object, which may hold what nobody may see.
@@ -73,9 +88,9 @@ impl std::fmt::Debug for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.room.fetch_add(self.packed.len(), Ordering::Relaxed);
+        self.room.fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -89,7 +104,7 @@ mod tests {
         let object: DynamicObject =
             serde_json::from_value(json!({"metadata": {"name": "a"}, "data": "text"})).unwrap();
         let size = pack(&object).unwrap().len();
-        let room = Room(Arc::new(AtomicUsize::new(size * 2 - 1)));
+        let room = Room::of(size * 2 - 1);
         let (one, other) = (room.keep(&object), room.keep(&object));
         assert!(other.take().is_none(), "no room");
         assert_eq!(one.take().unwrap()["metadata"]["name"], "a");

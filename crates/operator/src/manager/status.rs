@@ -1,6 +1,7 @@
 //! The status of a resource: drafted during a reconcile, written once at its end, if it changed.
 
 use catamaran_cluster::conditions::{self, Condition};
+use catamaran_cluster::items::{self, Part};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -122,11 +123,9 @@ impl Draft {
             "metadata": { "resourceVersion": resource.resource_version() },
             "status": status,
         });
-        let written = api
-            .patch_status(&resource.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        match written {
-            Ok(written) => Ok(Written::Changed(Box::new(written))),
+        let (name, params) = (resource.name_any(), PatchParams::default());
+        match items::patch(api, &name, Part::Status, &params, &Patch::Merge(patch)).await {
+            Ok(written) => Ok(Written::Changed(Box::new(written.object))),
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(Written::Conflict),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Written::Gone),
             Err(error) => Err(error),

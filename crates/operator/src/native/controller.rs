@@ -24,7 +24,7 @@ use super::references::References;
 use super::watches::Kind;
 use super::{Action, Error, Progress, Reconciler, Watches, elsewhere, finalizer, gvk};
 use crate::manager::Hub;
-use crate::manager::controller::{Controller, Failure, Next, Request};
+use crate::manager::controller::{Controller, Failure, Next, Request, Unread};
 use crate::manager::dependents::{Dependent, Dependents};
 use crate::manager::events::Recorder;
 use crate::manager::feeds::Cache;
@@ -442,6 +442,11 @@ enum Outcome {
 impl<R: Reconciler> Controller for NativeController<R> {
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
         self.run(request).boxed()
+    }
+
+    /// The reconciler's own cleanup is handed the resource.
+    fn unread(&self) -> Unread {
+        Unread::Waits
     }
 
     fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {

@@ -11,6 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use catamaran_cluster::items::Item;
 use catamaran_cluster::observed::Observed;
 use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -139,7 +140,7 @@ impl<C: Kind> Objects<C> {
         let (projecting, told) = (objects.clone(), objects.clone());
         let cache = feeds.follow(
             subject,
-            move |object| projecting.entry(object),
+            move |item| projecting.entry(item),
             move |change| told.changed(&change),
         );
         // Cannot be set already: this is the only place that sets it.
@@ -147,7 +148,8 @@ impl<C: Kind> Objects<C> {
         objects
     }
 
-    fn entry(&self, object: DynamicObject) -> Entry<C> {
+    fn entry(&self, item: Item) -> Entry<C> {
+        let Item { object, refusal, .. } = item;
         let dependent = Dependent {
             observed: Observed::of(&self.gvk.group, &self.gvk.kind, &object),
             owners: self.kinds.owners(&object.metadata),
@@ -155,6 +157,10 @@ impl<C: Kind> Objects<C> {
             sight: crate::manager::sight::Sight::default(),
         };
         let meta = object.metadata.clone();
+        if let Some(refusal) = refusal {
+            let object = Err(refusal.to_string());
+            return Entry { meta, dependent: Arc::new(dependent), object };
+        }
         let decoded = contained("decoding", || {
             serde_json::to_value(object).and_then(serde_json::from_value).map(Arc::new)
         });
@@ -363,7 +369,7 @@ impl<C: Kind> Stored for Objects<C> {
         let key = ObjectKey::of(&object.metadata);
         let mut object = object.clone();
         object.metadata.managed_fields = None;
-        let entry = Arc::new(self.entry(object));
+        let entry = Arc::new(self.entry(object.into()));
         let mut state = self.lock();
         // The watch may have been faster than the answer.
         if self.cached(&key).is_none_or(|cached| version(&cached) < version(&entry)) {

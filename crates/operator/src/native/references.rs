@@ -308,8 +308,8 @@ impl References {
         let (queue, held, gvk) = (self.queue.clone(), self.held.clone(), gvk.clone());
         feeds.follow(
             subject,
-            |object| {
-                let version = object.metadata.resource_version.unwrap_or_default();
+            |item| {
+                let version = item.object.metadata.resource_version.unwrap_or_default();
                 Seen { version: version.parse().unwrap_or(u64::MAX) }
             },
             move |change| wake(&queue, &held, &gvk, &change),

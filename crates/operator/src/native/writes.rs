@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use catamaran_cluster::apply::{Deletion, Target};
+use catamaran_cluster::items::{self, Item, Part};
 use catamaran_cluster::watch::ObjectKey;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PropagationPolicy};
@@ -24,7 +25,7 @@ impl<K: Managed> Cx<'_, K> {
     /// # Errors
     /// What the API server refuses.
     pub async fn patch<C: Kind>(&self, object: &C, patch: Value) -> Result<C, Error> {
-        decode(self.patch_part(object, patch, "").await?)
+        decode(self.patch_part(object, patch, Part::Main).await?)
     }
 
     /// The same for the status of an object whose status nobody else writes. This resource's own is
@@ -33,7 +34,7 @@ impl<K: Managed> Cx<'_, K> {
     /// # Errors
     /// What the API server refuses.
     pub async fn patch_status<C: Kind>(&self, object: &C, status: Value) -> Result<C, Error> {
-        decode(self.patch_part(object, json!({ "status": status }), "status").await?)
+        decode(self.patch_part(object, json!({ "status": status }), Part::Status).await?)
     }
 
     /// Deletes an object if it is still the same one; that it is gone already is fine.
@@ -58,7 +59,7 @@ impl<K: Managed> Cx<'_, K> {
         &self,
         object: &C,
         mut patch: Value,
-        subresource: &str,
+        part: Part,
     ) -> Result<DynamicObject, Error> {
         let meta = object.meta();
         let is_self = gvk::<C>() == gvk::<K>() && meta.uid.is_some() && meta.uid == self.meta().uid;
@@ -71,7 +72,7 @@ impl<K: Managed> Cx<'_, K> {
             }
         }
         let target = self.target::<C>(meta.namespace.clone(), object.name_any()).await?;
-        let written = self.send_patch(&target, &patch, subresource).await?;
+        let written = self.send_patch(&target, &patch, part).await?;
         if is_self {
             self.wrote_self(&written);
         }
@@ -85,7 +86,7 @@ impl<K: Managed> Cx<'_, K> {
         &self,
         target: &Target,
         patch: &Value,
-        subresource: &str,
+        part: Part,
     ) -> Result<DynamicObject, Error> {
         let client = self.client().clone();
         let api: Api<DynamicObject> = match &target.namespace {
@@ -97,15 +98,14 @@ impl<K: Managed> Cx<'_, K> {
             ..PatchParams::default()
         };
         let patch = Patch::Merge(patch);
-        let sent = async {
-            if subresource.is_empty() {
-                api.patch(&target.name, &params, &patch).await
-            } else {
-                api.patch_subresource(subresource, &target.name, &params, &patch).await
-            }
-        };
+        let sent = items::patch(&api, &target.name, part, &params, &patch);
         match tokio::time::timeout(TIMEOUT, sent).await {
-            Ok(answer) => Ok(answer?),
+            Ok(answer) => match answer? {
+                Item { object, refusal: None, .. } => Ok(object),
+                Item { refusal: Some(refusal), .. } => {
+                    Err(Error::Permanent(format!("{target}: {refusal}")))
+                }
+            },
             Err(_) => Err(Error::transient(format!("no answer within {TIMEOUT:?} about {target}"))),
         }
     }
