@@ -237,19 +237,12 @@ async fn a_strangers_object_under_the_name_of_ours_is_a_conflict_and_stays() {
 /// Deletes a ConfigMap and makes another, until the other is the one that stays: the operator may be
 /// quicker.
 fn replace_by_strangers(bench: &Bench, name: &str) {
-    let data = "--from-literal=whose=theirs";
-    for _ in 0..100 {
+    let replaced = (0..100).any(|_| {
         bench.kubectl(&["delete", "configmap", name, "--ignore-not-found"]);
-        let namespace = bench.namespace.name();
-        let made = std::process::Command::new("kubectl")
-            .arg("--kubeconfig")
-            .arg(bench.cluster.kubeconfig())
-            .args(["--namespace", namespace, "create", "configmap", name, data])
-            .output()
-            .unwrap();
-        if made.status.success() {
-            return;
-        }
-    }
-    panic!("the operator was quicker a hundred times");
+        let mut command = std::process::Command::new("kubectl");
+        command.arg("--kubeconfig").arg(bench.cluster.kubeconfig());
+        command.args(["--namespace", bench.namespace.name(), "create", "configmap", name]);
+        command.arg("--from-literal=whose=theirs").output().unwrap().status.success()
+    });
+    assert!(replaced, "the operator was quicker a hundred times");
 }

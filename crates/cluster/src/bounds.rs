@@ -58,7 +58,7 @@ impl Limits {
     /// The bounds of a resource whose spec is worked on. etcd takes objects of up to 1.5 MiB, serde's
     /// readers 127 levels; the number of values keeps a reconcile, which holds many copies of the tree,
     /// within the memory of the operator.
-    pub const RESOURCE: Self = Self::new(3 << 20, 10_000, 100);
+    pub const RESOURCE: Self = Self::new(3 << 20, 25_000, 100);
 
     /// The bounds of any other object, of which a small part is kept. Some definitions of kinds have
     /// tens of thousands of values.
