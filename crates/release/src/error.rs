@@ -256,13 +256,13 @@ impl Error {
     /// Whether the same call may succeed later although the resource and its chart stay as they are. A
     /// missing permission is no verdict about a revision: nothing is taken back for it.
     pub fn is_transient(&self) -> bool {
-        let may_pass = |error: &ApplyError| {
-            error.kind.is_transient() || error.kind == FailureKind::MissingPermission
-        };
         match self {
-            Self::Request(error) => may_pass(error),
+            Self::Request(error) => {
+                error.kind.is_transient() || error.kind == FailureKind::MissingPermission
+            }
             Self::Mapping { source, .. } => !source.is_no_match(),
-            Self::Definition { source, .. } => may_pass(source),
+            // Definitions are made before anything is written: there is nothing to be taken back.
+            Self::Definition { source, .. } => source.kind.is_transient(),
             Self::Busy { .. }
             | Self::Waiting(_)
             | Self::Raced { .. }
