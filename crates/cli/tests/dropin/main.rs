@@ -7,6 +7,7 @@ mod conversion;
 mod crowd;
 mod fleet;
 mod labels;
+mod lookups;
 mod names;
 mod namespaces;
 mod projects;
