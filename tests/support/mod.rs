@@ -138,6 +138,7 @@ impl Operator {
             .args(["--watches-file", "watches.yaml", "--health-probe-bind-address", "127.0.0.1:0"])
             .env("KUBECONFIG", kubeconfig)
             .env_remove("WATCH_NAMESPACE")
+            .env("MALLOC_ARENA_MAX", "2") // as in config/manager
             .env_remove("RUST_LOG")
             .current_dir(root());
         command

@@ -88,7 +88,11 @@ impl ChartController {
         }
         // Whether there is something to be taken back is in the record: after an error that may pass it
         // is still pending, and where nothing was written there is none.
-        let Ok(now) = self.history(work).await else { return stop };
+        // Read anew: what another resource's turn has read ahead may be from before this action.
+        let (namespace, name) = (history.namespace(), history.name());
+        self.records.reading(namespace, name);
+        let Ok(now) = work.driver.history(namespace, name).await else { return stop };
+        self.records.read(&now);
         if now.newest().is_none_or(|newest| newest.info.status != Status::Failed) {
             return stop;
         }
