@@ -38,6 +38,8 @@ pub struct Request {
     pub code: u16,
     /// Who asked.
     pub user: String,
+    /// As whom, if by impersonation; else empty.
+    pub impersonated: String,
     /// With which program.
     pub user_agent: String,
     /// `ResponseComplete`; for a request that goes on (a watch, logs) `ResponseStarted`; `Panic`.
@@ -182,6 +184,8 @@ struct Event {
     #[serde(default)]
     user: User,
     #[serde(default)]
+    impersonated_user: User,
+    #[serde(default)]
     user_agent: String,
     #[serde(default)]
     object_ref: ObjectRef,
@@ -247,6 +251,7 @@ impl From<Event> for Request {
             name: object.name,
             code: event.response_status.code,
             user: event.user.username,
+            impersonated: event.impersonated_user.username,
             user_agent: event.user_agent,
             stage: event.stage,
         }

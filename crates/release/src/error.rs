@@ -89,6 +89,20 @@ pub enum Error {
         /// What it lacks.
         message: String,
     },
+    /// An object of the release, or a hook, is outside of the release's namespace, and [`Scope::Namespace`]
+    /// allows no such object.
+    ///
+    /// [`Scope::Namespace`]: crate::Scope::Namespace
+    #[error(
+        "{object} is outside of the release's namespace {namespace:?}, and `scope: namespace` in \
+         watches.yaml allows no such object"
+    )]
+    OutOfScope {
+        /// The object.
+        object: Box<ObjectId>,
+        /// The release's namespace.
+        namespace: String,
+    },
     /// The API server does not serve the kind of an object, or could not be asked.
     #[error("resource mapping not found for {object}: {source}")]
     Mapping {
@@ -283,6 +297,7 @@ impl Error {
                 | Self::OtherChart { .. }
                 | Self::Manifest(_)
                 | Self::Object { .. }
+                | Self::OutOfScope { .. }
         )
     }
 

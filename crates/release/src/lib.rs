@@ -40,7 +40,8 @@ pub mod record;
 pub use clock::Clock;
 pub use drive::{
     Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Glimpse, Kept,
-    Knowledge, Method, NamedOwner, Output, Tested, ToldOutput, Uninstalled, Wait, Ways, WhyKept,
+    Knowledge, Method, NamedOwner, Output, Scope, Tested, ToldOutput, Uninstalled, Wait, Ways,
+    WhyKept,
 };
 pub use error::{Error, Waiting};
 pub use objects::{CHART_LABEL, ObjectId, Owner, PlannedObject, chart_label};

@@ -91,7 +91,8 @@ impl Cluster {
     }
 
     fn fetch(&self, key: &LookupKey) -> Result<Value> {
-        Ok(self.wait(lookup::fetch(&self.mapper, &self.reader, key))?)
+        let reader = lookup::Reader { applier: &self.reader, mapper: &self.mapper, within: None };
+        Ok(self.wait(lookup::fetch(&reader, key))?)
     }
 }
 

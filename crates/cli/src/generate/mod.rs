@@ -6,6 +6,7 @@ mod probe;
 mod role;
 mod scan;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -77,6 +78,7 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
             code.display()
         ));
     }
+    let mut accounts: BTreeMap<&str, Role> = BTreeMap::new();
     for watch in &watches {
         role.carries(&watch.gvk);
         if let Some(place) = &watch.storage_namespace
@@ -94,8 +96,24 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
         let mut samples = definitions::samples(folder, &watch.gvk);
         samples.insert(0, serde_json::Map::new());
         let samples: Vec<_> = samples.into_iter().map(|spec| watch.overrides.over(spec)).collect();
-        let found = probe::probe(chart, &samples);
-        role.takes_in(&watch.gvk.kind, found);
+        let mut found = probe::probe(chart, &samples);
+        found.scope = watch.scope;
+        let Some(account) = &watch.service_account else {
+            role.keeps_records();
+            role.takes_in(&watch.gvk.kind, found);
+            continue;
+        };
+        role.impersonates(account);
+        role.watches(&found);
+        let of_account = accounts.entry(account).or_insert_with(|| {
+            let mut role = Role::of_account(account, args.namespace.as_deref());
+            for (kind, served) in definitions::of_project(folder) {
+                role.knows(&kind, served);
+            }
+            role
+        });
+        of_account.serves(&watch.gvk);
+        of_account.takes_in(&watch.gvk.kind, found);
     }
-    Ok(role.print())
+    Ok(accounts.into_values().fold(role.print(), |text, role| text + &role.print()))
 }

@@ -8,6 +8,7 @@ use catamaran_chart::{
     Budget, Capabilities, Chart, CompiledChart, Lookups, Profile, ReleaseFacts, RenderInput,
     manifest::parse_objects,
 };
+use catamaran_release::Scope;
 use serde_json::{Map, Value};
 
 use super::scan;
@@ -36,6 +37,8 @@ pub(super) struct Found {
     pub logs: bool,
     /// Resources by group and kind, as the chart's own definitions tell.
     pub resources: Vec<(String, String, String)>,
+    /// Where its objects may be.
+    pub scope: Scope,
     /// What cannot be known, for people.
     pub unknown: Vec<String>,
 }

@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use catamaran_release::Scope;
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 use super::kinds::{self, Served};
 use super::probe::Found;
 
-/// What is done with the objects of a chart.
+/// What is done with the objects of a chart by the operator: on its own, or where a service account does the
+/// rest.
 const OBJECTS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+const WATCHED: [&str; 3] = ["get", "list", "watch"];
+/// The same by a service account.
+const WRITTEN: [&str; 4] = ["get", "create", "patch", "delete"];
 
 /// What stands above every role.
 const HEADER: &str = "\
@@ -20,8 +25,17 @@ const HEADER: &str = "\
 # namespace, where this role does not hold there; `tokenreviews` and `subjectaccessreviews` for --metrics-require-rbac.
 ";
 
+/// Who has a role.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Operator,
+    /// The service account of releases.
+    ServiceAccount,
+}
+
 /// A role under way.
 pub(super) struct Role {
+    holder: Holder,
     name: String,
     namespace: Option<String>,
     /// Verbs by group and resource.
@@ -32,11 +46,36 @@ pub(super) struct Role {
     guessed: BTreeSet<String>,
     /// What serves a kind, by the project's own definitions.
     known: BTreeMap<(String, String), Served>,
+    /// The service accounts as which requests are made.
+    impersonated: BTreeSet<String>,
+    /// The kinds whose releases have this role.
+    serves: BTreeSet<String>,
 }
 
 impl Role {
+    /// The operator's role.
     pub fn new(name: &str, namespace: Option<&str>) -> Self {
-        let mut role = Self {
+        let mut role = Self::empty(Holder::Operator, name, namespace);
+        // Records, and why a release is not ready. Secrets are read, too, to find what is kept of releases.
+        role.allow("", "secrets", &WATCHED);
+        role.allow("", "pods", &["list", "watch"]);
+        role.allow("", "events", &["list", "watch", "create", "patch"]);
+        role.allow("events.k8s.io", "events", &["create", "patch"]);
+        role
+    }
+
+    /// The role of the service account of releases.
+    pub fn of_account(name: &str, namespace: Option<&str>) -> Self {
+        let mut role = Self::empty(Holder::ServiceAccount, name, namespace);
+        role.keeps_records();
+        role.allow("", "pods", &["list"]);
+        role.allow("", "events", &["list"]);
+        role
+    }
+
+    fn empty(holder: Holder, name: &str, namespace: Option<&str>) -> Self {
+        Self {
+            holder,
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
             verbs: BTreeMap::new(),
@@ -44,14 +83,21 @@ impl Role {
             unknown: BTreeSet::new(),
             guessed: BTreeSet::new(),
             known: BTreeMap::new(),
-        };
-        // Records, the key that they are signed with, and the seeds of what charts draw.
-        role.allow("", "secrets", &["get", "list", "watch", "create", "update", "patch", "delete"]);
-        // Why a release is not ready, and what has happened.
-        role.allow("", "pods", &["list", "watch"]);
-        role.allow("", "events", &["list", "watch", "create", "patch"]);
-        role.allow("events.k8s.io", "events", &["create", "patch"]);
-        role
+            impersonated: BTreeSet::new(),
+            serves: BTreeSet::new(),
+        }
+    }
+
+    /// Records of releases, and the seeds of what charts draw.
+    pub fn keeps_records(&mut self) {
+        self.allow("", "secrets", &["get", "list", "create", "update", "patch", "delete"]);
+    }
+
+    /// Requests of a kind's releases are made as this service account.
+    pub fn impersonates(&mut self, account: &str) {
+        self.impersonated.insert(account.to_owned());
+        // Whether the namespace is on its way out, and the account with it.
+        self.allow("", "namespaces", &["get"]);
     }
 
     fn allow(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
@@ -82,6 +128,36 @@ impl Role {
         }
     }
 
+    /// A kind whose releases are made as the service account that has this role.
+    pub fn serves(&mut self, gvk: &GroupVersionKind) {
+        self.serves.insert(gvk.kind.clone());
+        let served = self.served(&gvk.group, &gvk.kind).map(|served| served.resource);
+        let resource = served.unwrap_or_else(|| kinds::plural(&gvk.kind));
+        self.allow(&gvk.group, &format!("{resource}/finalizers"), &["update"]);
+    }
+
+    /// What is watched of the objects of a chart whose releases are made as a service account, and what is
+    /// made for the chart itself.
+    pub fn watches(&mut self, found: &Found) {
+        for (group, object) in &found.kinds {
+            if object != "List" {
+                self.object(group, object, found, &WATCHED);
+            }
+        }
+        let groupless = found.groupless.iter();
+        for (group, object) in groupless.filter_map(|kind| Some((kinds::group_of(kind)?, kind))) {
+            self.object(group, object, found, &WATCHED);
+        }
+        self.defines(found);
+    }
+
+    fn defines(&mut self, found: &Found) {
+        if found.definitions {
+            let verbs = ["get", "create", "patch"];
+            self.allow("apiextensions.k8s.io", "customresourcedefinitions", &verbs);
+        }
+    }
+
     /// What is said of what this role may lack.
     pub fn unknown(&mut self, what: String) {
         self.unknown.insert(what);
@@ -89,14 +165,21 @@ impl Role {
 
     /// What a chart makes and asks for.
     pub fn takes_in(&mut self, kind: &str, found: Found) {
+        let verbs: &[&'static str] = match self.holder {
+            Holder::Operator => {
+                self.defines(&found);
+                &OBJECTS
+            }
+            Holder::ServiceAccount => &WRITTEN,
+        };
         for (group, object) in &found.kinds {
             if object != "List" {
-                self.object(group, object, &found, &OBJECTS);
+                self.object(group, object, &found, verbs);
             }
         }
         for object in &found.groupless {
             match kinds::group_of(object) {
-                Some(group) => self.object(group, object, &found, &OBJECTS),
+                Some(group) => self.object(group, object, &found, verbs),
                 None if found.kinds.iter().any(|(_, known)| known == object) => {}
                 None => self.unknown(format!("the API group of {object} ({kind})")),
             }
@@ -107,10 +190,6 @@ impl Role {
         }
         if found.logs {
             self.allow("", "pods/log", &["get"]);
-        }
-        if found.definitions {
-            let verbs = ["get", "create", "patch"];
-            self.allow("apiextensions.k8s.io", "customresourcedefinitions", &verbs);
         }
         if found.roles {
             self.given.extend(found.rules);
@@ -135,6 +214,12 @@ impl Role {
         if defined.is_none() && served.namespaced.is_none() {
             self.guessed.insert(format!("{}.{group}", served.resource));
         }
+        if found.scope == Scope::Namespace && served.namespaced == Some(false) {
+            self.unknown(format!(
+                "{kind}: it lies in no namespace, and `scope: namespace` refuses it"
+            ));
+            return;
+        }
         if self.namespace.is_some() && served.namespaced == Some(false) {
             self.unknown(format!("{kind}: it lies in no namespace, and needs a ClusterRole"));
             return;
@@ -150,7 +235,10 @@ impl Role {
             let verbs: Vec<&str> = order.into_iter().filter(|verb| verbs.contains(verb)).collect();
             rules.entry((group, verbs)).or_default().push(resource);
         }
-        let mut text = String::from(HEADER);
+        let mut text = match self.holder {
+            Holder::Operator => String::from(HEADER),
+            Holder::ServiceAccount => account_header(&self.name, &self.serves),
+        };
         let mut list = |title: &str, items: &BTreeSet<String>| {
             if !items.is_empty() {
                 let _ = writeln!(text, "# {title}");
@@ -176,6 +264,14 @@ impl Role {
                 "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [{verbs}]"
             );
         }
+        if !self.impersonated.is_empty() {
+            let names: Vec<&str> = self.impersonated.iter().map(String::as_str).collect();
+            let _ = writeln!(
+                text,
+                "- apiGroups: [\"\"]\n  resources: [serviceaccounts]\n  verbs: [get, impersonate]\n  resourceNames: [{}]",
+                names.join(", ")
+            );
+        }
         if !self.given.is_empty() {
             text.push_str("# Given on by roles of the charts.\n");
         }
@@ -183,7 +279,19 @@ impl Role {
             let rule: Value = serde_json::from_str(&rule).unwrap_or_default();
             let _ = writeln!(text, "- {rule}");
         }
-        text.push_str("#+kubebuilder:scaffold:rules\n");
+        if self.holder == Holder::Operator {
+            text.push_str("#+kubebuilder:scaffold:rules\n");
+        }
         text
     }
+}
+
+/// What stands above the role of a service account.
+fn account_header(account: &str, kinds: &BTreeSet<String>) -> String {
+    let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+    format!(
+        "---\n# For the service account {account} of each namespace with resources of kind {}: all requests of\n\
+         # their releases are made as this account. Bind it in each such namespace by a RoleBinding.\n",
+        kinds.join(", ")
+    )
 }

@@ -19,4 +19,5 @@ mod status;
 mod suites;
 mod support;
 mod takeover;
+mod tenants;
 mod watched;

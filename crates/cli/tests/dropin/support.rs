@@ -123,6 +123,11 @@ impl Stage {
         self.kubectl(&["create", "serviceaccount", "manager"]);
         let account = format!("--serviceaccount={}:manager", self.namespace.name());
         self.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+        self.as_manager().await
+    }
+
+    /// `run` as the service account `manager`.
+    pub async fn as_manager(&self) -> Command {
         let kubeconfig = self.cluster.service_account(&self.namespace, "manager").await.unwrap();
         let mut command =
             self.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);

@@ -104,6 +104,15 @@ impl Applier {
         }
     }
 
+    /// The same by another client, e.g. one that acts as a service account. What the API server refused
+    /// before is forgotten.
+    #[must_use]
+    pub fn with_client(mut self, client: Client) -> Self {
+        self.client = client;
+        self.refusals = Refusals::default();
+        self
+    }
+
     /// What these managers set by updates counts as applied by ours: an apply that meets such an
     /// entry in `managedFields` moves it into ours, once, and removes what is not wanted any more.
     #[must_use]

@@ -88,10 +88,14 @@ pub(super) fn classify(status: &Status) -> FailureKind {
 
 /// Whether a 403 is the word of authorization and not of admission, by the texts of kube-apiserver
 /// (`responsewriters.Forbidden`) and of its check against the escalation of rights, which looks into the
-/// same caches.
+/// same caches. Admission says `forbidden: ` as well, or lets others speak after it: their words are
+/// theirs.
 fn lacks_permission(message: &str) -> bool {
-    (message.contains("forbidden: User \"") && message.contains("\" cannot "))
-        || message.contains(" is attempting to grant RBAC permissions not currently held")
+    let Some((object, reason)) = message.split_once("forbidden: ") else { return false };
+    let is_authorization = reason.starts_with("User \"") && reason.contains("\" cannot ");
+    let is_escalation = reason.starts_with("user \"")
+        && reason.contains(" is attempting to grant RBAC permissions not currently held");
+    !object.starts_with("admission webhook") && (is_authorization || is_escalation)
 }
 
 #[cfg(test)]
@@ -128,6 +132,14 @@ mod tests {
             (
                 FailureKind::Forbidden,
                 json!({"code": 403, "reason": "Forbidden", "message": "pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false"}),
+            ),
+            (
+                FailureKind::Forbidden,
+                json!({"code": 403, "reason": "Forbidden", "message": "admission webhook \"w\" denied the request: services \"a\" is forbidden: User \"o\" cannot patch resource \"services\""}),
+            ),
+            (
+                FailureKind::Forbidden,
+                json!({"code": 403, "reason": "Forbidden", "message": "services \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: forbidden: User \"o\" cannot patch resource \"services\""}),
             ),
             (
                 FailureKind::Unavailable,

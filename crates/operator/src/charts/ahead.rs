@@ -99,7 +99,7 @@ impl ChartController {
                 if !self.records.is_watching() || !self.records.shows_some(&site.namespace, name) {
                     return None;
                 }
-                self.read_ahead(driver, key, site, name).await?
+                self.read_ahead(key, site, name).await?
             }
         };
         if self.records.is_stale(&site.namespace, name) {
@@ -108,13 +108,7 @@ impl ChartController {
         Some(driver.unpack(&packed, &site.namespace))
     }
 
-    async fn read_ahead(
-        &self,
-        driver: &Driver,
-        key: &Key,
-        site: &Site,
-        name: &str,
-    ) -> Option<Packed> {
+    async fn read_ahead(&self, key: &Key, site: &Site, name: &str) -> Option<Packed> {
         self.ahead.wanted().insert(key.clone());
         let _wanted = Wanted(&self.ahead, key);
         let mut size = self.ahead.size.lock().await;
@@ -126,6 +120,8 @@ impl ChartController {
             return None;
         }
         let names: Vec<&str> = batch.releases.keys().map(|(_, name)| name.as_str()).collect();
+        // Records of other namespaces are among them: no service account may read them all.
+        let driver = &self.requester.own().driver;
         let read = driver.histories(batch.namespace.as_deref(), &names).await;
         // Who reads it by itself says what is wrong.
         let read = read.inspect_err(|error| tracing::debug!(%error, "cannot read ahead")).ok()?;

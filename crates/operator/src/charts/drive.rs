@@ -70,6 +70,7 @@ impl ChartController {
         &self,
         work: &mut Work<'_>,
     ) -> Result<(Applied, Option<Drawn>), Stop> {
+        self.check_account(&work.site.namespace).await?;
         let history = self.history(work).await?;
         self.go_on_taking_back(work, &history).await?;
         let chart = &self.chart.metadata().name;
@@ -152,8 +153,8 @@ impl ChartController {
     }
 
     /// Takes a Helm operator's owner references off records; who may not does without.
-    async fn disown(&self, history: History) -> Result<History, ReleaseError> {
-        match self.driver.disown(history.clone()).await {
+    async fn disown(&self, driver: &Driver, history: History) -> Result<History, ReleaseError> {
+        match driver.disown(history.clone()).await {
             Err(ReleaseError::Request(error)) if error.kind.is_forbidden() => {
                 let so = format!("records are not kept for an uninstall ({error})");
                 self.rights.tell("patch secrets", &so);
@@ -163,12 +164,13 @@ impl ChartController {
         }
     }
 
-    /// Brings the definitions of `crds/`; who may not does without, and says so once.
+    /// Brings the definitions of `crds/`; who may not does without, and says so once. They are the chart's,
+    /// whatever a resource says, and of the whole cluster: the operator makes them itself.
     async fn define(&self) -> Result<(), ReleaseError> {
         if self.rights.has(DEFINE) {
             return Ok(());
         }
-        match self.driver.crds(self.chart.chart()).await {
+        match self.requester.own().driver.crds(self.chart.chart()).await {
             Err(ReleaseError::Definition { source_file, source }) if source.kind.is_forbidden() => {
                 let so = format!("the chart's are left out ({source_file})");
                 self.rights.tell(DEFINE, &so);
@@ -189,7 +191,7 @@ impl ChartController {
         };
         let history = match history {
             // What Helm operators wrote must not be collected before the release is uninstalled.
-            Ok(history) if !history.owners().is_empty() => self.disown(history).await,
+            Ok(history) if !history.owners().is_empty() => self.disown(&work.driver, history).await,
             history => history,
         };
         history.map_err(|error| Stop::Stuck {
@@ -314,7 +316,7 @@ impl ChartController {
         } else {
             (Doing::Upgrade, work.wishes.upgrade())
         };
-        let skipped = self.rights.has(DEFINE);
+        let skipped = self.rights.has(DEFINE) || self.requester.is_impersonating();
         let crds = if skipped { Definitions::Skip } else { self.crds };
         let until = self.until(history, desired.release.revision);
         let ways = Ways { crds, full_record: self.full_record, until, ..ways };
@@ -341,6 +343,7 @@ impl ChartController {
     /// Applies objects again that somebody changed or deleted. False if a helm command wrote a
     /// revision meanwhile, or the record: then what they should be has to be found out anew.
     pub(super) async fn repair(&self, work: &Work<'_>, found: &Findings) -> Result<bool, Stop> {
+        self.check_account(&work.site.namespace).await?;
         let history = match self.newest_deployed(work).await {
             Some(history) => history,
             None => self.history(work).await?,

@@ -18,20 +18,32 @@ const LARGEST_PAGE: usize = 500;
 /// rendering holds them as a tree.
 const LARGEST_LIST: usize = 8 << 20;
 
+/// What lookups are answered by.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    /// Reads objects.
+    pub applier: &'a Applier,
+    /// Finds the resources of kinds.
+    pub mapper: &'a Mapper,
+    /// The only namespace in which may be looked; `None` is the whole cluster.
+    pub within: Option<&'a str>,
+}
+
 /// Fetches one lookup: an object, a list where no name is given, `{}` where there is none.
 ///
 /// # Errors
 /// A message for people; as with Helm a kind that is not served, or a missing right, fails the rendering.
-pub async fn fetch(
-    mapper: &Mapper,
-    reader: &Applier,
-    key: &LookupKey,
-) -> Result<Value, LookupError> {
+/// So does a lookup outside of [`Reader::within`].
+pub async fn fetch(reader: &Reader<'_>, key: &LookupKey) -> Result<Value, LookupError> {
+    let Reader { applier: reader, mapper, within } = *reader;
     let (group, version) = key.api_version.split_once('/').unwrap_or(("", &key.api_version));
     let gvk = GroupVersionKind::gvk(group, version, &key.kind);
     let mapping = mapper.resolve(&gvk).await.map_err(|source| failed(key, &source))?;
     let namespace =
         Some(key.namespace.clone()).filter(|name| mapping.namespaced && !name.is_empty());
+    if let Some(only) = within.filter(|only| namespace.as_deref() != Some(only)) {
+        return Err(out_of_scope(key, only));
+    }
     if key.name.is_empty() {
         let items = list(reader, &mapping.resource, namespace.as_deref(), key).await?;
         return Ok(
@@ -94,6 +106,14 @@ fn with_kind(mut item: Value, key: &LookupKey) -> Value {
         object.entry("kind").or_insert_with(|| key.kind.as_str().into());
     }
     item
+}
+
+fn out_of_scope(key: &LookupKey, only: &str) -> LookupError {
+    let message = format!(
+        "it is outside of the release's namespace {only:?}, and `scope: namespace` in watches.yaml allows no \
+         such lookup"
+    );
+    LookupError { key: key.clone(), transient: false, message: message.into() }
 }
 
 fn failed(key: &LookupKey, error: &MapperError) -> LookupError {

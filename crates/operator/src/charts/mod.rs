@@ -4,6 +4,7 @@
 //! rendered in process, [`catamaran_release`] does the rest. What was left behind is remembered
 //! ([`memory`]), so that a resource whose inputs and objects did not move costs nothing.
 
+mod account;
 mod ahead;
 mod code;
 mod culprit;
@@ -33,7 +34,7 @@ use catamaran_cluster::conditions::types;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::rights::Lacking;
 use catamaran_release::plan::hooks::HOOK_TIMEOUT;
-use catamaran_release::{Driver, Owner, RecordKeys, RecordOwner, RecordPolicy};
+use catamaran_release::{Driver, Owner, RecordKeys, RecordOwner, RecordPolicy, Scope};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -55,6 +56,7 @@ use crate::manager::queue::Key;
 use crate::metrics::KindMetrics;
 use crate::native::References;
 use crate::watches::{Overrides, Watch};
+use account::{Access, Requester};
 use ahead::Ahead;
 use code::calls::Owed;
 use memory::Memory;
@@ -67,12 +69,11 @@ use vigil::Vigils;
 pub(crate) struct ChartController {
     gvk: GroupVersionKind,
     chart: Arc<CompiledChart>,
-    /// For requests that no record decides about; see [`ChartController::driver_for`].
-    driver: Driver,
+    /// Who makes the requests of releases; see [`ChartController::driver_for`].
+    requester: Requester,
+    scope: Scope,
     record_keys: RecordKeys,
     mapper: Mapper,
-    /// Reads what charts look up.
-    reader: Applier,
     dependents: Option<Arc<Dependents>>,
     /// Which objects are watched: those of all charts of the manager, so that kinds share one watch.
     labelled: Arc<str>,
@@ -130,6 +131,7 @@ impl ChartController {
                 keys: hub.record_keys.clone(),
                 owner: RecordOwner::default(),
             })
+            .scope(watch.scope)
             .ignoring(watch.ignored.clone())
             .history_max(setup.history)
             .hook_timeout(setup.timeout.unwrap_or(HOOK_TIMEOUT))
@@ -139,6 +141,13 @@ impl ChartController {
             });
         let storage = watch.storage_namespace.clone();
         let own = hub.client.default_namespace();
+        let access = Access {
+            driver: match &storage {
+                Some(place) => driver.stored_in(place),
+                None => driver,
+            },
+            reader: Applier::new(hub.client.clone(), &hub.operator),
+        };
         Self {
             tell: Teller {
                 gvk,
@@ -150,10 +159,8 @@ impl ChartController {
             gvk: watch.gvk.clone(),
             asks_for_apis: render::asks_for_apis(chart.chart()),
             chart,
-            driver: match &storage {
-                Some(place) => driver.stored_in(place),
-                None => driver,
-            },
+            requester: Requester::new(access, watch.service_account.as_deref(), &hub.impersonation),
+            scope: watch.scope,
             home: storage.clone().unwrap_or_else(|| own.to_owned()),
             storage,
             feeds: hub.dependents.feeds().clone(),
@@ -161,7 +168,6 @@ impl ChartController {
             ahead: Ahead::new(queue),
             vigils: hub.vigils.clone(),
             mapper: hub.mapper.clone(),
-            reader: Applier::new(hub.client.clone(), &hub.operator),
             dependents: watch.watch_dependent_resources.then(|| hub.dependents.clone()),
             record_keys: hub.record_keys.clone(),
             labelled: hub.labelled.clone(),
@@ -185,8 +191,12 @@ impl ChartController {
     /// A driver for the release of a resource: it acts only on records that this operator has written for
     /// it.
     fn driver_for(&self, owner: &Owner) -> Driver {
+        let namespace = owner.namespace.as_deref().unwrap_or(&self.home);
         let (keys, owner) = (self.record_keys.clone(), RecordOwner::new(owner));
-        self.driver.clone().record_policy(RecordPolicy::Authenticate { keys, owner })
+        self.requester
+            .of(namespace)
+            .driver
+            .record_policy(RecordPolicy::Authenticate { keys, owner })
     }
 }
 

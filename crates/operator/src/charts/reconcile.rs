@@ -279,16 +279,18 @@ impl ChartController {
     }
 
     pub(super) fn owner(&self, resource: &DynamicObject) -> Owner {
+        let namespace = resource.namespace();
+        let driver = self.requester.of(namespace.as_deref().unwrap_or(&self.home)).driver;
         let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
             api_version: self.gvk.api_version(),
             kind: self.gvk.kind.clone(),
             name: resource.name_any(),
             uid: resource.uid().unwrap_or_default(),
             controller: Some(true),
-            block_owner_deletion: Some(!self.driver.may_not_block()),
+            block_owner_deletion: Some(!driver.may_not_block()),
         };
         let chart = Some(chart_label(&self.chart.metadata().name));
-        Owner { reference, namespace: resource.namespace(), chart }
+        Owner { reference, namespace, chart }
     }
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
@@ -402,6 +404,7 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
                     | ReleaseError::OtherChart { .. }
                     | ReleaseError::Manifest(_)
                     | ReleaseError::Object { .. }
+                    | ReleaseError::OutOfScope { .. }
             );
             Stop::Stuck { stuck: Stuck::ReleaseFailed(reason), message, transient: !hopeless }
         }

@@ -8,11 +8,12 @@ use catamaran_chart::{
     RenderInput, Rendered, fresh_seed,
 };
 use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
+use catamaran_release::Scope;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
 use super::ChartController;
-use super::lookup::{self, LookupError};
+use super::lookup::{self, LookupError, Reader};
 use crate::manager::queue::Key;
 use crate::record_key::without_keys;
 
@@ -94,14 +95,14 @@ impl ChartController {
         let mut lookups = Lookups::online();
         let mut looked = false;
         for _ in 0..LOOKUP_ROUNDS {
-            let (chart, config, facts) = (self.chart.clone(), config.clone(), facts.clone());
+            let (chart, config, release) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
             let budget = self.render_limits;
             // Rendering is pure computing: it must not hold up the tasks that talk to the network.
             let rendering = tokio::task::spawn_blocking(move || {
                 chart.render(&RenderInput {
                     values: &config,
-                    release: &facts,
+                    release: &release,
                     capabilities: &capabilities,
                     profile: Profile::Helm318,
                     lookups: &known,
@@ -113,8 +114,14 @@ impl ChartController {
             match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
                 Err(RenderError::Needs(keys)) => {
                     looked = true;
+                    let reader = self.requester.of(&facts.namespace).reader;
+                    let reader = Reader {
+                        applier: &reader,
+                        mapper: &self.mapper,
+                        within: (self.scope == Scope::Namespace).then_some(&*facts.namespace),
+                    };
                     for key in keys {
-                        let found = lookup::fetch(&self.mapper, &self.reader, &key).await?;
+                        let found = lookup::fetch(&reader, &key).await?;
                         lookups.insert(key, without_keys(found));
                     }
                 }

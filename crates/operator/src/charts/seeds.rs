@@ -114,12 +114,11 @@ impl ChartController {
         site: &Site,
         now: &Seed,
     ) -> Result<Seed, ApplyError> {
+        let reader = self.requester.of(&site.namespace).reader;
         let target = target(resource, site);
         let mut secret = self.secret(resource, &target, now);
-        let live = match self.reader.create(&target, &secret).await {
-            Err(error) if error.kind == FailureKind::AlreadyExists => {
-                self.reader.get(&target).await?
-            }
+        let live = match reader.create(&target, &secret).await {
+            Err(error) if error.kind == FailureKind::AlreadyExists => reader.get(&target).await?,
             created => {
                 created?;
                 return Ok(Seed { kept: true, ..now.clone() });
@@ -138,7 +137,7 @@ impl ChartController {
             let version = live.as_ref().map(|live| metadata_str(live, "resourceVersion"));
             metadata.insert("resourceVersion".to_owned(), version.unwrap_or_default().into());
         }
-        self.reader.replace(&target, &secret).await?;
+        reader.replace(&target, &secret).await?;
         Ok(Seed { kept: true, ..now.clone() })
     }
 
@@ -163,11 +162,12 @@ impl ChartController {
         if !self.memory().is_seed_kept(key) {
             return;
         }
+        let reader = self.requester.of(&site.namespace).reader;
         let target = target(resource, site);
-        if let Ok(Some(live)) = self.reader.get(&target).await {
+        if let Ok(Some(live)) = reader.get(&target).await {
             let uid = metadata_str(&live, "uid");
             let background = kube::api::PropagationPolicy::Background;
-            let _ = self.reader.delete(&target, uid, background).await;
+            let _ = reader.delete(&target, uid, background).await;
         }
     }
 }

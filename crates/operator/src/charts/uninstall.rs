@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catamaran_chart::{ReleaseFacts, Rendered};
+use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
 use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Release, Wait};
 use kube::ResourceExt;
@@ -57,6 +58,12 @@ impl ChartController {
         let mut draft = Draft::of(resource);
         let ways = self.setup.ways(Action::Uninstall, resource, wishes.uninstall());
         let waits_for_end = ways.wait != Wait::No;
+        if let Err(stop) = self.check_account(&site.namespace).await {
+            if self.goes_with_namespace(&site.namespace).await {
+                return self.leave_to_namespace(own, resource, draft).await;
+            }
+            return conclude(own, resource, draft, Err(stop)).await;
+        }
         let driver = self.driver_for(&self.owner(resource)).ways(ways);
         match self.remove_release(&driver, own.key, cx, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
@@ -98,6 +105,12 @@ impl ChartController {
                 self.memory().forget_release(own.key);
                 self.let_go(own, resource, draft).await
             }
+            Err(ReleaseError::Request(error))
+                if error.kind == FailureKind::MissingPermission
+                    && self.goes_with_namespace(&site.namespace).await =>
+            {
+                self.leave_to_namespace(own, resource, draft).await
+            }
             Err(error) => {
                 let transient = true; // as long as the finalizer is there, the resource waits for us
                 self.after_failure(cx, &error.to_string()).await;
@@ -106,6 +119,22 @@ impl ChartController {
                 conclude(own, resource, draft, Err(stop)).await
             }
         }
+    }
+
+    /// Lets a resource go whose release cannot be uninstalled as its service account any more: what is in
+    /// the namespace goes with the namespace.
+    async fn leave_to_namespace(
+        &self,
+        own: &Own<'_>,
+        resource: &DynamicObject,
+        draft: Draft,
+    ) -> Result<Next, Failure> {
+        tracing::warn!(
+            "The namespace is being deleted, and its service account has no rights any more: the release's \
+             objects go with the namespace"
+        );
+        self.memory().forget_release(own.key);
+        self.let_go(own, resource, draft).await
     }
 
     /// Removes the finalizer; says in the status that the release is gone, if somebody will see it.
@@ -150,7 +179,11 @@ impl ChartController {
         let owner = self.owner(cx);
         let swept = match driver.sweep(&rendered_now.desired(self).owned_by(&owner), &owner).await {
             // Nothing of such a manifest was ever sent.
-            Err(error @ (ReleaseError::Manifest(_) | ReleaseError::Object { .. })) => {
+            Err(
+                error @ (ReleaseError::Manifest(_)
+                | ReleaseError::Object { .. }
+                | ReleaseError::OutOfScope { .. }),
+            ) => {
                 tracing::warn!(%error, "cannot tell what the release had: nothing is looked for");
                 return Ok(());
             }

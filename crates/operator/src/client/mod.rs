@@ -6,6 +6,7 @@
 mod driven;
 mod fenced;
 mod gate;
+mod impersonation;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use driven::Driven;
 use fenced::FencedBody;
 use gate::GateLayer;
 pub(crate) use gate::{RateLimit, advised};
+pub(crate) use impersonation::Impersonation;
 
 /// The ways to the API server.
 #[derive(Clone)]
@@ -33,6 +35,8 @@ pub(crate) struct Connections {
     /// For what is no work: the lease itself, and questions that are asked by POST (who is this, what
     /// may they).
     pub plain: Client,
+    /// For work as a service account.
+    pub impersonation: Impersonation,
 }
 
 /// Connects as a kubeconfig says, or as the environment does ($KUBECONFIG, ~/.kube/config, the service
@@ -64,8 +68,10 @@ pub(crate) async fn connect(
     let open = Fence::open();
     let plain = client(&config, &open, &GateLayer::new(&open, None, metrics, &config));
     let work = client(&config, fence, &GateLayer::new(fence, limit, metrics, &config));
+    let work = work.map_err(|error| error.to_string())?;
     Ok(Connections {
-        work: work.map_err(|error| error.to_string())?,
+        impersonation: Impersonation::new(work.clone()),
+        work,
         plain: plain.map_err(|error| error.to_string())?,
     })
 }

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::charts::vigil::Vigils;
 use crate::charts::{ChartController, ChartKind};
-use crate::client;
+use crate::client::{self, Impersonation};
 use crate::lead::{Fence, Seat};
 use crate::metrics::{KindMetrics, Metrics};
 use crate::native::{Clock, NativeController, Reconciler, gvk};
@@ -82,6 +82,8 @@ pub enum ManagerError {
 pub(crate) struct Hub {
     pub operator: String,
     pub client: Client,
+    /// For chart kinds whose requests are made as a service account.
+    pub impersonation: Impersonation,
     pub mapper: Mapper,
     pub dependents: Arc<Dependents>,
     /// The label selector of the objects of all chart kinds.

@@ -105,6 +105,7 @@ impl Running {
         let hub = Hub {
             operator,
             client: client.clone(),
+            impersonation: connections.impersonation.clone(),
             mapper: mapper.clone(),
             dependents,
             labelled: labelled(&watches).into(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use catamaran_chart::{Chart, CompiledChart, PostRenderers, Profile};
 use catamaran_cluster::cel::Program;
 use catamaran_cluster::drift::IgnoreRule;
-use catamaran_release::Definitions;
+use catamaran_release::{Definitions, Scope};
 use catamaran_yaml::Numbers;
 use kube::core::{GroupVersionKind, Selector};
 use serde::de::IgnoredAny;
@@ -57,6 +57,11 @@ pub struct Watch {
     pub full_record: bool,
     /// Where records lie; `None` is the namespace of each resource.
     pub storage_namespace: Option<String>,
+    /// Where the objects of a release, and what its chart looks up, may be.
+    pub scope: Scope,
+    /// The service account, in the namespace of each release, as which all requests of the release are made;
+    /// `None` is the operator's own.
+    pub service_account: Option<String>,
     /// What is configured of it in code.
     pub(crate) setup: Setup,
 }
@@ -78,6 +83,8 @@ impl Watch {
             crds: Definitions::default(),
             full_record: false,
             storage_namespace: None,
+            scope: Scope::default(),
+            service_account: None,
             setup: Setup::default(),
         }
     }
@@ -273,6 +280,9 @@ impl Loader<'_> {
         let environment = |name: &str| std::env::var(name).ok();
         let types = raw.override_value_types.unwrap_or(self.override_types);
         let overrides = note(&mut wrong, Overrides::read(&raw_overrides, types, environment));
+        let isolation =
+            isolation(raw.scope.as_deref(), raw.service_account_name, raw.reconciler.as_deref());
+        let isolation = note(&mut wrong, isolation);
         let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
         let selector = note(&mut wrong, raw.selector.map(selector).transpose());
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
@@ -281,7 +291,8 @@ impl Loader<'_> {
         let ignored = note(&mut wrong, rules);
         let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
         let full = note(&mut wrong, raw.record.as_deref().map_or(Ok(false), is_full));
-        match (hull, selector, period, workers, overrides, ignored, crds.zip(full)) {
+        let ways = crds.zip(full).zip(isolation);
+        match (hull, selector, period, workers, overrides, ignored, ways) {
             (
                 Some(hull),
                 Some(selector),
@@ -289,7 +300,7 @@ impl Loader<'_> {
                 Some(max_concurrent_reconciles),
                 Some(overrides),
                 Some(ignored),
-                Some((crds, full_record)),
+                Some(((crds, full_record), (scope, service_account))),
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
                 hull,
@@ -307,6 +318,8 @@ impl Loader<'_> {
                 crds,
                 full_record,
                 storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
+                scope,
+                service_account,
                 setup: Setup {
                     failure_rollbacks: raw.failure_rollbacks.unwrap_or(true),
                     ..Setup::default()
@@ -420,6 +433,46 @@ fn workers(number: i64) -> Result<usize, String> {
 
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
+}
+
+/// `scope` and `serviceAccountName`.
+fn isolation(
+    scope: Option<&str>,
+    account: Option<String>,
+    reconciler: Option<&str>,
+) -> Result<(Scope, Option<String>), String> {
+    let account = account.filter(|name| !name.is_empty());
+    if reconciler.is_some() && (scope.is_some() || account.is_some()) {
+        return Err(
+            "scope and serviceAccountName are for charts: a reconciler acts with the operator's \
+                    service account"
+                .to_owned(),
+        );
+    }
+    let scope = match scope.unwrap_or("cluster") {
+        "cluster" => Scope::Cluster,
+        "namespace" => Scope::Namespace,
+        other => return Err(format!("invalid scope: {other:?} is none of cluster, namespace")),
+    };
+    if let Some(name) = account.as_ref().filter(|name| !is_subdomain(name)) {
+        return Err(format!(
+            "invalid serviceAccountName: {name:?} must be the name of a service account: lower case letters, \
+             digits, '-' and '.'"
+        ));
+    }
+    Ok((scope, account))
+}
+
+/// Whether a text is a DNS-1123 subdomain, as names of service accounts are.
+fn is_subdomain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty()
+            && label.chars().all(is_allowed)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 fn is_full(text: &str) -> Result<bool, String> {

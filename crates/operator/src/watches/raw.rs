@@ -33,6 +33,8 @@ pub(super) struct RawWatch {
     pub crds: Option<String>,
     pub record: Option<String>,
     pub storage_namespace: Option<String>,
+    pub scope: Option<String>,
+    pub service_account_name: Option<String>,
     #[serde(deserialize_with = "boolean")]
     pub failure_rollbacks: Option<bool>,
     /// How operator-sdk compares with what is there. Here nothing is compared by a dry run, and
@@ -42,7 +44,7 @@ pub(super) struct RawWatch {
 }
 
 /// All fields of [`RawWatch`].
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 19] = [
     "group",
     "version",
     "kind",
@@ -58,6 +60,8 @@ const FIELDS: [&str; 17] = [
     "crds",
     "record",
     "storageNamespace",
+    "scope",
+    "serviceAccountName",
     "failureRollbacks",
     "dryRunOption",
 ];

@@ -125,7 +125,8 @@ impl Driver {
         let kinds = resolve(&self.mapper, manifests.kinds()).await?;
         let owner = goal.owner;
         let plan = Plan::new(history, goal, &manifests, &kinds, self.history_max)?;
-        self.run(history.clone(), plan, owner).await
+        self.check_scope(&plan).await?;
+        Box::pin(self.run(history.clone(), plan, owner)).await
     }
 
     async fn run(

@@ -107,10 +107,15 @@ impl Driver {
         let run = self.run_of(record, hook, event);
         let object = self.hook_object(&run, &record.manifest, owner).await;
         let object = object.map_err(|error| failure(event, hook, error))?;
-        let Some(target) = &object.target else {
-            return Err(Error::NotServedYet { object: object.id });
+        let attended = match self.scope.check(&object.id, run.release.1) {
+            // Of a revision from before the scope was set. It must not run, nor hold the deletion up.
+            Err(_) if event.is_deletion() => Ok(Pursued::Skipped("out of scope")),
+            Err(error) => Err(error),
+            Ok(()) => match &object.target {
+                None => return Err(Error::NotServedYet { object: object.id }),
+                Some(target) => self.pursue(&run, &object, target, begun).await,
+            },
         };
-        let attended = self.pursue(&run, &object, target, begun).await;
         let (revision, now) = (record.version, self.clock.now());
         let skipped = match attended.map_err(|error| failure(event, hook, error))? {
             Pursued::Waiting(waiting) => {
@@ -124,8 +129,8 @@ impl Driver {
                 return Ok(None);
             }
             Pursued::Done => None,
-            Pursued::Skipped => {
-                tracing::warn!(hook = %object.id, %event, "skipped: its namespace is on its way out");
+            Pursued::Skipped(why) => {
+                tracing::warn!(hook = %object.id, %event, "skipped: {why}");
                 Some(object.id)
             }
         };
@@ -154,7 +159,7 @@ impl Driver {
                 Look::Restart => return Ok(Pursued::Restart),
                 Look::Create => match self.create_hook(target, &object.body).await {
                     Err(error) if run.event.is_deletion() && is_leaving(&error) => {
-                        return Ok(Pursued::Skipped);
+                        return Ok(Pursued::Skipped("its namespace is on its way out"));
                     }
                     created => live = created?,
                 },
@@ -316,7 +321,7 @@ impl Driver {
 }
 
 /// A hook's object as its record has it.
-fn raw_of(hook: &Hook) -> Result<RawObject, Error> {
+pub(super) fn raw_of(hook: &Hook) -> Result<RawObject, Error> {
     let raw = parse_manifest(&hook.manifest)?.into_iter().next();
     raw.ok_or_else(|| Error::Object { message: format!("hook {:?} is empty", hook.name) })
 }
@@ -325,7 +330,8 @@ fn raw_of(hook: &Hook) -> Result<RawObject, Error> {
 enum Pursued {
     Done,
     Restart,
-    Skipped,
+    /// It is not run, for this reason.
+    Skipped(&'static str),
     Waiting(Box<Waiting>),
 }
 

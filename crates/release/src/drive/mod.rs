@@ -17,6 +17,7 @@ mod outcome;
 mod owner;
 mod preview;
 mod remove;
+mod scope;
 mod test;
 mod wait;
 mod ways;
@@ -37,6 +38,7 @@ use objects::Sent;
 pub use objects::{Glimpse, Knowledge};
 pub use outcome::{Applied, AppliedObject, Done, Found, Kept, Tested, Uninstalled, WhyKept};
 pub use owner::NamedOwner;
+pub use scope::Scope;
 pub use ways::{Cascade, Definitions, Force, Method, Wait, Ways};
 
 use crate::objects::{ObjectId, Owner, PlannedObject, parse_manifest};
@@ -75,6 +77,7 @@ pub struct Driver {
     output: Option<Arc<ToldOutput>>,
     rights: Arc<Lacking>,
     ways: Ways,
+    scope: Scope,
     clock: Clock,
 }
 
@@ -102,8 +105,26 @@ impl Driver {
             output: None,
             rights: Arc::default(),
             ways: Ways::default(),
+            scope: Scope::default(),
             clock: Clock::default(),
         }
+    }
+
+    /// Makes all requests by this client, e.g. one that acts as a service account. What the driver found
+    /// out about missing permissions is forgotten: they may be others.
+    #[must_use]
+    pub fn with_client(mut self, client: Client) -> Self {
+        self.applier = self.applier.with_client(client.clone());
+        self.store = self.store.with_client(client);
+        self.rights = Arc::default();
+        self
+    }
+
+    /// Where the objects of releases may be; anywhere unless said otherwise.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
     }
 
     /// Which records are acted on; all that can be read unless said otherwise.

@@ -88,6 +88,7 @@ impl Driver {
         object: &PlannedObject,
         release: (&str, &str),
     ) -> Result<Sent, Error> {
+        self.scope.check(&object.id, release.1)?;
         let known = self.known.as_ref().filter(|_| how != How::Claim);
         if let Some(uid) = known.and_then(|known| known(&object.id, object.hash())) {
             return Ok(Sent::Known(uid));

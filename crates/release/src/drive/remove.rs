@@ -59,7 +59,8 @@ impl Driver {
         wanted.retain(|raw| kinds.get(&raw.gvk).is_some_and(Option::is_some));
         let objects = planned(desired.id(), desired.owner, &wanted, &[], &kinds)?;
         let mut swept = Vec::new();
-        for object in objects.into_iter().rev() {
+        let is_in_scope = |object: &PlannedObject| self.scope.allows(&object.id, desired.id().1);
+        for object in objects.into_iter().rev().filter(is_in_scope) {
             match self.sweep_one(&object, desired.id(), owner).await {
                 Ok(true) => swept.push(object.id),
                 Ok(false) => {}
@@ -110,6 +111,9 @@ impl Driver {
     ) -> Result<Removed, Error> {
         if removal.kept {
             return Ok(Removed::Kept(WhyKept::Policy));
+        }
+        if removal.doubtful && !self.scope.allows(&removal.id, release.1) {
+            return Ok(Removed::Kept(WhyKept::NotOurs));
         }
         let Some(target) = self.where_to(removal).await? else {
             return Ok(Removed::Kept(WhyKept::NoKind));

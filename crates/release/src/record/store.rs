@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use catamaran_cluster::apply::{Applier, ApplyError, FailureKind, Target, metadata, metadata_str};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Client;
 use kube::api::{ApiResource, ListParams, PropagationPolicy};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -194,6 +195,13 @@ impl Store {
             (Clock::default(), Teller::default(), RecordPolicy::default());
         let turns = Arc::new(Semaphore::new(PAGES_AT_ONCE));
         Self { applier, clock, teller, place: None, policy, turns }
+    }
+
+    /// The same, with requests by this client.
+    #[must_use]
+    pub fn with_client(mut self, client: Client) -> Self {
+        self.applier = self.applier.with_client(client);
+        self
     }
 
     /// The same, acting on these records.

@@ -76,7 +76,7 @@ impl<'a> Cx<'a> {
         name: &str,
     ) -> Result<Reference<C>, Error> {
         let key = self.key.beside(namespace.into(), name);
-        let by = (&self.controller.mapper, &self.controller.reader);
+        let by = (&self.controller.mapper, &self.controller.requester.own().reader);
         self.controller.references.find(by, key, (self.key, self.epoch)).await
     }
 
