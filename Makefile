@@ -285,16 +285,19 @@ install: manifests ## Install the CRDs into the cluster of $KUBECONFIG.
 uninstall: ## Delete the CRDs, and with them all resources of these kinds.
 	@$(delete_crds)
 
+# What is deployed: config/default, or config/namespaced for one namespace alone.
+CONFIG ?= config/default
+
 .PHONY: deploy
-deploy: manifests ## Deploy CRDs, RBAC and the operator with image IMG.
-	$(KUBECTL) kustomize config/default | sed 's|: controller:latest$$|: $(IMG)|' | $(KUBECTL) apply -f -
+deploy: manifests ## Deploy CRDs, RBAC and the operator with image IMG. CONFIG=config/namespaced: with a Role.
+	$(KUBECTL) kustomize $(CONFIG) | sed 's|: controller:latest$$|: $(IMG)|' | $(KUBECTL) apply -f -
 
 # The kinds go first, while the operator is there to clean up after them. What
 # is left then lacks the CRDs, hence the second --ignore-not-found.
 .PHONY: undeploy
 undeploy: ## Delete everything that deploy made, and all resources of these kinds.
 	@$(delete_crds)
-	$(KUBECTL) delete --ignore-not-found=true --timeout=$(delete-timeout) -k config/default
+	$(KUBECTL) delete --ignore-not-found=true --timeout=$(delete-timeout) -k $(CONFIG)
 
 # Deleting a CRD deletes its resources, and waits until the operator has done
 # what their finalizers ask for: without an operator that would be for ever.

@@ -138,6 +138,43 @@ async fn its_rights_are_enough_and_none_is_idle() {
     assert!(idle.is_empty(), "rights in config/rbac that nothing needs: {idle:#?}");
 }
 
+/// config/namespaced: the operator works in the namespace that it serves, and has no rights elsewhere.
+#[tokio::test]
+async fn a_role_for_the_watched_namespace_is_enough_there_and_grants_nothing_elsewhere() {
+    let bench = Bench::on(LocalCluster::builder().nodes(1).start().await.unwrap(), "served").await;
+    let config = ["apply", "--server-side", "--force-conflicts", "-k", "config/namespaced"];
+    bench.kubectl(&config);
+    let account = format!("--as=system:serviceaccount:{SYSTEM}:{ACCOUNT}");
+    let may = |verb: &str, resource: &str, place: &[&str]| {
+        let question = ["auth", "can-i", verb, resource, account.as_str()];
+        let kubectl = bench.cluster.tools().unwrap().kubectl();
+        let mut command = std::process::Command::new(kubectl);
+        command.args([&question[..], place].concat()).env("KUBECONFIG", bench.cluster.kubeconfig());
+        command.output().unwrap().status.success()
+    };
+    for (verb, resource) in [("create", "secrets"), ("patch", "deployments"), ("get", "secrets")] {
+        assert!(may(verb, resource, &["-n", "default"]), "{verb} {resource}");
+        assert!(!may(verb, resource, &["-n", "kube-system"]), "{verb} {resource} elsewhere");
+        assert!(!may(verb, resource, &["--all-namespaces"]), "{verb} {resource} everywhere");
+    }
+
+    let kubeconfig = bench.cluster.service_account(SYSTEM, ACCOUNT).await.unwrap();
+    let mut command = Operator::command(&kubeconfig);
+    command.args(["--leader-elect", "--leader-election-namespace", SYSTEM]);
+    command.env("WATCH_NAMESPACE", "default");
+    let operator = Operator::start(command);
+    let sample = "config/samples/cache_v1alpha1_memcached.yaml";
+    bench.kubectl(&["apply", "-n", "default", "-f", sample]);
+    let resource = "memcacheds.cache.my.domain/memcached-sample";
+    let deployed = "--for=condition=Deployed";
+    bench.kubectl(&["wait", "-n", "default", resource, deployed, "--timeout=60s"]);
+    bench.kubectl(&["delete", "-n", "default", resource, "--timeout=60s"]);
+    let log = operator.log();
+    for words in ["forbidden", "rights of the operator"] {
+        assert!(!log.contains(words), "{log}");
+    }
+}
+
 /// Reads the metrics as Prometheus does: with a token, which the operator has reviewed.
 fn scrape(bench: &Bench, address: &str) -> Result<(), String> {
     let token = bench.kubectl(&["-n", SYSTEM, "create", "token", ACCOUNT]);

@@ -85,7 +85,16 @@ impl Reconciler for Databases {
     }
 
     async fn reconcile(&self, cx: &Cx<'_, Database>) -> Result<Action, Error> {
+        let is_recorded = cx.fields().storage_size.is_some();
         let mut settled = Settled::of(cx);
+        if !is_recorded {
+            // The status says what is settled before anything is made by it: the spec may change at any
+            // time, and what is made cannot.
+            cx.requeue(SOON);
+            let message = "the status does not say yet what cannot change later";
+            cx.component("Spec", async { Ok(Progress::pending("NotRecorded", message)) }).await;
+            return cx.finish();
+        }
         let servers = cx.list::<Pod>(&manifests::labels(cx).into_iter().collect())?;
         cx.status(|status| status.at_risk = Some(at_risk(cx.spec.replicas).to_owned()));
         cx.component("Spec", async { refusals(cx, &settled) }).await;

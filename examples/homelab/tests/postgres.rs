@@ -199,7 +199,9 @@ async fn a_database_whose_dropping_was_cut_short_is_dropped_again() {
     }
     lab.delete(&lab.databases, "goes").await;
     vanishes(&lab.databases, "goes").await;
-    assert_eq!(inventory(&server).await, ["database stays", "role stays"]);
+    // The other one may be dropped and made anew at any time.
+    let left = inventory(&server).await;
+    assert!(left.iter().all(|it| !it.contains("goes")), "{left:?}");
 
     // Nobody can read it any more: one that is still wanted is made anew.
     lab.poll();

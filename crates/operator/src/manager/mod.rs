@@ -11,6 +11,7 @@ mod dispatch;
 pub(crate) mod events;
 pub(crate) mod feeds;
 mod heavy;
+mod isolation;
 mod pulse;
 pub(crate) mod queue;
 mod refused;

@@ -19,6 +19,7 @@ use super::dispatch::{Dispatch, Kind};
 use super::events::Recorder;
 use super::feeds::{Feeds, Role, Subject};
 use super::heavy::Heavy;
+use super::isolation;
 use super::pulse::Pace;
 use super::queue::{Bound, Key, KindId, Queue, Urgency};
 use super::resource::{LONG_TEXTS, Resource};
@@ -118,6 +119,13 @@ impl Running {
             events: recorder,
             metrics: metrics.clone(),
         };
+        let unlimited = isolation::unlimited(&watches);
+        if !unlimited.is_empty() {
+            let told =
+                isolation::warn_of_unlimited(unlimited, mapper.clone(), connections.plain.clone());
+            let stop = feeds.stop.clone();
+            tokio::spawn(async move { stop.run_until_cancelled(told).await });
+        }
         let has_charts = watches.iter().any(|watch| matches!(watch.hull, Hull::Chart(_)));
         let period = Some(options.reconcile_period).filter(|period| !period.is_zero());
         let dispatch = Arc::new(Dispatch {

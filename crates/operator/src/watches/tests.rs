@@ -56,6 +56,18 @@ fn an_empty_file_watches_nothing() {
 fn every_mistake_is_told_with_its_file_and_line() {
     let table = [
         (
+            "- {version: v1, kind: A, chart: chart, scope: tenant}\n",
+            "FILE:1: invalid scope: \"tenant\" is none of cluster, namespace",
+        ),
+        (
+            "- {version: v1, kind: A, chart: chart, serviceAccountName: \"a:b\"}\n",
+            "FILE:1: invalid serviceAccountName: \"a:b\" must be the name of a service account: lower case letters, digits, '-' and '.'",
+        ),
+        (
+            "- {version: v1, kind: B, reconciler: Backups, scope: namespace}\n",
+            "FILE:1: scope and serviceAccountName are for charts: a reconciler acts with the operator's service account",
+        ),
+        (
             "- version: v1\n  kind: A\n",
             "FILE:1: an entry needs chart or reconciler, this one has neither",
         ),
