@@ -142,15 +142,19 @@ async fn its_rights_are_enough_and_none_is_idle() {
 #[tokio::test]
 async fn a_role_for_the_watched_namespace_is_enough_there_and_grants_nothing_elsewhere() {
     let bench = Bench::on(LocalCluster::builder().nodes(1).start().await.unwrap(), "served").await;
-    let config = ["apply", "--server-side", "--force-conflicts", "-k", "config/namespaced"];
-    bench.kubectl(&config);
+    // Without a namespace: what is applied lies in several.
+    let kubectl = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(bench.cluster.tools().unwrap().kubectl());
+        command.args(arguments).env("KUBECONFIG", bench.cluster.kubeconfig()).current_dir(root());
+        command.output().unwrap()
+    };
+    let applied =
+        kubectl(&["apply", "--server-side", "--force-conflicts", "-k", "config/namespaced"]);
+    assert!(applied.status.success(), "{applied:?}");
     let account = format!("--as=system:serviceaccount:{SYSTEM}:{ACCOUNT}");
     let may = |verb: &str, resource: &str, place: &[&str]| {
         let question = ["auth", "can-i", verb, resource, account.as_str()];
-        let kubectl = bench.cluster.tools().unwrap().kubectl();
-        let mut command = std::process::Command::new(kubectl);
-        command.args([&question[..], place].concat()).env("KUBECONFIG", bench.cluster.kubeconfig());
-        command.output().unwrap().status.success()
+        kubectl(&[&question[..], place].concat()).status.success()
     };
     for (verb, resource) in [("create", "secrets"), ("patch", "deployments"), ("get", "secrets")] {
         assert!(may(verb, resource, &["-n", "default"]), "{verb} {resource}");
