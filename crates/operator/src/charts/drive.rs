@@ -171,7 +171,9 @@ impl ChartController {
             return Ok(());
         }
         match self.requester.own().driver.crds(self.chart.chart()).await {
-            Err(ReleaseError::Definition { source_file, source }) if source.kind.is_forbidden() => {
+            Err(ReleaseError::Definition { source_file, source })
+                if source.kind.is_forbidden() && self.rights.is_missing(DEFINE) =>
+            {
                 let so = format!("the chart's are left out ({source_file})");
                 self.rights.tell(DEFINE, &so);
                 Ok(())

@@ -20,6 +20,9 @@ use crate::names::beginning;
 /// On records: which rotation their random values are of, and how often certificates were renewed.
 pub(super) const DRAWN: &str = "catamaran.dev/drawn";
 
+/// The right to keep a seed.
+const KEEP: &str = "get, create and update secrets";
+
 /// A resource's seed.
 #[derive(Clone, Debug)]
 pub(super) struct Seed {
@@ -97,9 +100,9 @@ impl ChartController {
                 self.memory().put_seed(key, kept);
                 Ok(is_another)
             }
-            Err(error) if error.kind.is_forbidden() => {
+            Err(error) if error.kind.is_forbidden() && self.rights.is_missing(KEEP) => {
                 let so = format!("what templates draw is not kept ({error})");
-                self.rights.tell("get, create and update secrets", &so);
+                self.rights.tell(KEEP, &so);
                 self.memory().put_seed(key, Seed { kept: true, ..now });
                 Ok(false)
             }

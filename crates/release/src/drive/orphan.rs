@@ -39,7 +39,11 @@ impl Driver {
             let live = match self.applier.get(target).await {
                 Err(error) if !is_trusted && !error.kind.is_transient() => continue,
                 // What may not be read could hardly be made.
-                Err(error) if is_doubtful(newest) && error.kind.is_forbidden() => continue,
+                Err(error)
+                    if is_doubtful(newest) && self.is_missing_permission(&error, &object.id) =>
+                {
+                    continue;
+                }
                 live => live?,
             };
             let Some(live) = live else { continue };

@@ -78,7 +78,8 @@ impl Driver {
         for object in planned(of, None, &served, &[], &kinds)?.iter().take(MOST_OBJECTS_READ) {
             let Some(target) = &object.target else { continue };
             let live = match self.applier.get(target).await {
-                Err(error) if !error.kind.is_transient() => continue,
+                Err(error) if self.is_missing_permission(&error, &object.id) => continue,
+                Err(error) if !error.kind.is_transient() && !error.kind.is_forbidden() => continue,
                 live => live?,
             };
             let Some(live) = live.filter(|live| ownership_problems(live, of).is_none()) else {

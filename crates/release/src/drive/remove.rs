@@ -15,7 +15,6 @@ use crate::plan::{
 };
 use crate::record::{Status, codec};
 use catamaran_cluster::apply::{ApplyError, Deletion, FailureKind, Target, metadata, metadata_str};
-use kube::api::ApiResource;
 
 impl Driver {
     /// Deletes those objects that are still ours, each after a fresh read and by its uid. `alive`
@@ -64,7 +63,7 @@ impl Driver {
             match self.sweep_one(&object, desired.id(), owner).await {
                 Ok(true) => swept.push(object.id),
                 Ok(false) => {}
-                Err(refused) if refused.kind.is_forbidden() => {
+                Err(refused) if self.is_missing_permission(&refused, &object.id) => {
                     tracing::warn!(object = %object.id, error = %refused, "cannot tell whether the release left it behind");
                 }
                 Err(error) => return Err(error.into()),
@@ -92,14 +91,16 @@ impl Driver {
         Ok(true)
     }
 
+    /// Whether a request about an object was refused for a permission that is missing for good, and not
+    /// only for a moment.
+    pub(super) fn is_missing_permission(&self, refused: &ApplyError, object: &ObjectId) -> bool {
+        refused.kind.is_forbidden() && self.rights.is_missing(&reading(object))
+    }
+
     /// Says once for each kind and namespace that a right is missing.
-    fn tell_unread(&self, target: &Target, object: &ObjectId) {
-        let ApiResource { group, plural, .. } = &target.resource;
-        let kind = format!("{plural}.{group}");
-        let place = target.namespace.as_ref().map(|name| format!(" in namespace {name}"));
-        let to = format!("get {}{}", kind.trim_end_matches('.'), place.unwrap_or_default());
+    fn tell_unread(&self, object: &ObjectId) {
         let so = format!("whether a failed revision made some is not seen ({object})");
-        self.rights.tell(&to, &so);
+        self.rights.tell(&reading(object), &so);
     }
 
     async fn remove_one(
@@ -126,9 +127,10 @@ impl Driver {
             // Nor could what has no possible name, which only a forged record has.
             Err(refused)
                 if removal.doubtful
-                    && (refused.kind.is_forbidden() || refused.kind == FailureKind::Invalid) =>
+                    && (refused.kind == FailureKind::Invalid
+                        || self.is_missing_permission(&refused, &removal.id)) =>
             {
-                self.tell_unread(&target, &removal.id);
+                self.tell_unread(&removal.id);
                 return Ok(Removed::Kept(WhyKept::Forbidden));
             }
             Err(error) => return Err(error.into()),
@@ -334,6 +336,13 @@ impl Driver {
             Err(unwritten) => unwritten,
         }
     }
+}
+
+/// The permission to read an object, for people.
+fn reading(object: &ObjectId) -> String {
+    let kind = format!("{}.{}", object.kind, object.group);
+    let place = object.namespace.as_ref().map(|name| format!(" in namespace {name}"));
+    format!("get objects of {}{}", kind.trim_end_matches('.'), place.unwrap_or_default())
 }
 
 enum Removed {
