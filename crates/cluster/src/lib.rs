@@ -18,4 +18,5 @@ pub mod observed;
 pub mod readiness;
 pub mod redact;
 pub mod rights;
+pub mod timeouts;
 pub mod watch;

@@ -10,6 +10,7 @@ use catamaran_chart::{
 };
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::mapper::{Mapper, MapperError};
+use catamaran_cluster::timeouts::Timeouts;
 use catamaran_operator::lookup;
 use catamaran_release::Driver;
 use kube::client::ClientBuilder;
@@ -167,6 +168,7 @@ async fn client(args: &ClusterArgs) -> Result<Client> {
     }
     // What a request was to do is tried again by who knows whether it was done.
     config.default_retry = false;
+    Timeouts::default().configure(&mut config);
     if args.kube_insecure_skip_tls_verify {
         config.accept_invalid_certs = true;
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use catamaran_cluster::timeouts::Timeouts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::header::RETRY_AFTER;
@@ -14,14 +15,11 @@ use kube::Config;
 use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
+use tower_http::timeout::TimeoutBody;
 
 use super::fenced::is_write;
 use crate::lead::Fence;
 use crate::metrics::Metrics;
-
-/// The API server gives up on a request after a minute: who has no answer by then has lost the
-/// connection. A watch is answered at once too; only its body goes on.
-const ANSWER: Duration = Duration::from_secs(65);
 
 /// A cap on requests: so many a second, and so many at once after a pause.
 #[derive(Debug)]
@@ -97,6 +95,7 @@ pub(super) struct GateLayer {
     limit: Option<Arc<RateLimit>>,
     metrics: Arc<Metrics>,
     host: Arc<str>,
+    timeouts: Timeouts,
 }
 
 impl GateLayer {
@@ -105,9 +104,10 @@ impl GateLayer {
         limit: Option<Arc<RateLimit>>,
         metrics: &Arc<Metrics>,
         config: &Config,
+        timeouts: Timeouts,
     ) -> Self {
         let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
-        Self { fence: fence.clone(), limit, metrics: metrics.clone(), host: host.into() }
+        Self { fence: fence.clone(), limit, metrics: metrics.clone(), host: host.into(), timeouts }
     }
 }
 
@@ -133,9 +133,9 @@ where
     S::Future: Send,
     B: 'static,
 {
-    type Response = Response<B>;
+    type Response = Response<TimeoutBody<B>>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<TimeoutBody<B>>, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -150,7 +150,11 @@ where
 }
 
 impl GateLayer {
-    async fn pass<S, B>(self, mut inner: S, request: Request<Body>) -> Result<Response<B>, BoxError>
+    async fn pass<S, B>(
+        self,
+        mut inner: S,
+        request: Request<Body>,
+    ) -> Result<Response<TimeoutBody<B>>, BoxError>
     where
         S: Service<Request<Body>, Response = Response<B>>,
         S::Error: Into<BoxError>,
@@ -162,16 +166,18 @@ impl GateLayer {
         if is_write(&method) {
             self.fence.check()?;
         }
-        let answer = match tokio::time::timeout(ANSWER, inner.call(request)).await {
+        let Timeouts { head, .. } = self.timeouts;
+        let silence = self.timeouts.silence(request.uri().query());
+        let answer = match tokio::time::timeout(head, inner.call(request)).await {
             Ok(answer) => answer.map_err(Into::into),
-            Err(_) => Err(format!("no answer within {} s", ANSWER.as_secs()).into()),
+            Err(_) => Err(format!("no answer within {head:?}").into()),
         };
         if let Ok(answer) = &answer {
             heed(answer);
         }
         let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
         self.metrics.request(&method, &self.host, code);
-        answer
+        answer.map(|answer| answer.map(|body| TimeoutBody::new(silence, body)))
     }
 }
 

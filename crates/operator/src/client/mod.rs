@@ -7,13 +7,18 @@ mod driven;
 mod fenced;
 mod gate;
 mod impersonation;
+#[cfg(test)]
+mod stalls;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use catamaran_cluster::timeouts::Timeouts;
 use http::Request;
+use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -65,9 +70,11 @@ pub(crate) async fn connect(
         config.headers.push((http::header::USER_AGENT, agent));
     }
     let limit = limit.map(Arc::new);
-    let open = Fence::open();
-    let plain = client(&config, &open, &GateLayer::new(&open, None, metrics, &config));
-    let work = client(&config, fence, &GateLayer::new(fence, limit, metrics, &config));
+    let (open, timeouts) = (Fence::open(), Timeouts::default());
+    let plain = GateLayer::new(&open, None, metrics, &config, timeouts);
+    let plain = client(&config, &open, &plain, timeouts);
+    let work = GateLayer::new(fence, limit, metrics, &config, timeouts);
+    let work = client(&config, fence, &work, timeouts);
     let work = work.map_err(|error| error.to_string())?;
     Ok(Connections {
         impersonation: Impersonation::new(work.clone()),
@@ -78,9 +85,19 @@ pub(crate) async fn connect(
 
 /// A client that never tries a request again: the queue does, which knows what else is to do, while a
 /// retry of the client's would hold a worker for minutes, and send a POST again whose answer was lost.
-fn client(config: &Config, fence: &Fence, gate: &GateLayer) -> Result<Client, kube::Error> {
-    let connector = config.rustls_https_connector()?;
-    let http = Driven::here(HttpClient::builder(TokioExecutor::new()).build(connector));
+fn client(
+    config: &Config,
+    fence: &Fence,
+    gate: &GateLayer,
+    timeouts: Timeouts,
+) -> Result<Client, kube::Error> {
+    let tls = config.rustls_https_connector_with_connector(tcp(timeouts))?;
+    let mut connector = TimeoutConnector::new(tls);
+    connector.set_connect_timeout(Some(timeouts.connect));
+    connector.set_write_timeout(Some(timeouts.body));
+    let mut pool = HttpClient::builder(TokioExecutor::new());
+    pool.pool_timer(TokioTimer::new()).pool_idle_timeout(timeouts.follow);
+    let http = Driven::here(pool.build(connector));
     let fence = fence.clone();
     let http = http.map_request(move |request: Request<Body>| FencedBody::wrap(request, &fence));
     let http = config.extra_headers_layer()?.layer(http);
@@ -88,6 +105,19 @@ fn client(config: &Config, fence: &Fence, gate: &GateLayer) -> Result<Client, ku
     let http = config.base_uri_layer().layer(http.map_err(BoxError::from));
     let builder = ClientBuilder::new(http, config.default_namespace.clone());
     Ok(builder.with_layer(gate).build())
+}
+
+/// Opens connections, each of which ends when the other end has gone without a word.
+fn tcp(timeouts: Timeouts) -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    // Bytes that were sent are acknowledged within this time, and so are probes while nothing is sent.
+    tcp.set_tcp_user_timeout(Some(timeouts.body));
+    tcp.set_keepalive(Some(timeouts.body));
+    tcp.set_keepalive_interval(Some(timeouts.body / 3));
+    tcp.set_keepalive_retries(Some(3));
+    tcp
 }
 
 /// Whether this process runs in a pod.
