@@ -5,6 +5,7 @@ use std::time::Duration;
 use catamaran_chart::ManifestError;
 use catamaran_cluster::apply::{ApplyError, FailureKind};
 use catamaran_cluster::mapper::MapperError;
+use catamaran_cluster::redact::Sensitive;
 
 use kube::core::GroupVersionKind;
 
@@ -265,6 +266,23 @@ impl Error {
         let namespace = id.namespace.as_deref().unwrap_or_default();
         let object = format!("{} \"{}\" in namespace \"{namespace}\"", id.kind, id.name);
         Self::Ownership { object, problems }
+    }
+
+    /// The same without what the Secrets of the release hold: policies, webhooks, pods and hooks may quote
+    /// any of it.
+    #[must_use]
+    pub(crate) fn redacted(mut self, sensitive: &Sensitive) -> Self {
+        let hide = |text: &mut String| *text = sensitive.hide(text);
+        match &mut self {
+            Self::Request(error) | Self::Definition { source: error, .. } => {
+                hide(&mut error.message);
+            }
+            Self::Hook { message, .. } | Self::NotReady { message, .. } => hide(message),
+            Self::Ownership { problems, .. } => hide(problems),
+            Self::Waiting(waiting) => hide(&mut waiting.message),
+            _ => {}
+        }
+        self
     }
 
     /// Whether the same call may succeed later although the resource and its chart stay as they are. A

@@ -7,6 +7,7 @@ mod conversion;
 mod crowd;
 mod fleet;
 mod labels;
+mod leaks;
 mod lookups;
 mod names;
 mod namespaces;

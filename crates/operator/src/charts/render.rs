@@ -8,6 +8,7 @@ use catamaran_chart::{
     RenderInput, Rendered, fresh_seed,
 };
 use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
+use catamaran_cluster::redact::Sensitive;
 use catamaran_release::Scope;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
@@ -32,6 +33,9 @@ pub(super) enum Trouble {
     /// The chart, given what it was told of the cluster.
     #[error("{0}")]
     AfterLookup(RenderError),
+    /// The same, where its message quotes a Secret that the chart looked up; it is left out.
+    #[error("{0}")]
+    Redacted(String),
     /// The cluster could not be asked what it can do.
     #[error("{0}")]
     Discovery(#[from] MapperError),
@@ -51,7 +55,7 @@ impl Trouble {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chart(_) | Self::EndlessLookups | Self::Engine(_) => false,
-            Self::Discovery(_) | Self::AfterLookup(_) => true,
+            Self::Discovery(_) | Self::AfterLookup(_) | Self::Redacted(_) => true,
             Self::Lookup(error) => error.transient,
         }
     }
@@ -94,6 +98,7 @@ impl ChartController {
         let Draw { clock, seed } = draw;
         let mut lookups = Lookups::online();
         let mut looked = false;
+        let mut secrets = Vec::new();
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, release) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
@@ -122,18 +127,47 @@ impl ChartController {
                     };
                     for key in keys {
                         let found = lookup::fetch(&reader, &key).await?;
-                        lookups.insert(key, without_keys(found));
+                        let found = without_keys(found);
+                        collect_secrets(&found, &mut secrets);
+                        lookups.insert(key, found);
                     }
                 }
                 // What it was told may become another thing, of which no watch tells.
                 Err(error) if looked || self.asks_for_apis => {
-                    return Err(Trouble::AfterLookup(error));
+                    let (told, hidden) = (error.to_string(), hide(&secrets, &error.to_string()));
+                    let is_quoted = told != hidden;
+                    return Err(if is_quoted {
+                        Trouble::Redacted(hidden)
+                    } else {
+                        Trouble::AfterLookup(error)
+                    });
                 }
-                rendered => return Ok(rendered?),
+                rendered => {
+                    let mut rendered = rendered?;
+                    if !secrets.is_empty() {
+                        // Who reads the notes in a condition need not be allowed to read Secrets.
+                        rendered.notes = hide(&secrets, &rendered.notes);
+                    }
+                    return Ok(rendered);
+                }
             }
         }
         Err(Trouble::EndlessLookups)
     }
+}
+
+/// What a chart has looked up that is a Secret, or a list of Secrets.
+fn collect_secrets(found: &Value, secrets: &mut Vec<Value>) {
+    match (found.get("kind").and_then(Value::as_str), found.get("items").and_then(Value::as_array))
+    {
+        (Some("Secret"), _) => secrets.push(found.clone()),
+        (Some("SecretList"), Some(items)) => secrets.extend(items.iter().cloned()),
+        _ => {}
+    }
+}
+
+fn hide(secrets: &[Value], text: &str) -> String {
+    Sensitive::of(secrets.iter()).hide(text)
 }
 
 /// Whether what a chart makes depends on the APIs of the cluster.

@@ -60,12 +60,13 @@ impl Deployed {
             shown["manifest"] = release.manifest.as_str().into();
         }
         let past: Value = history.releases().rev().map(|release| entry(release)).collect();
-        let notes = release.info.notes.as_str();
+        // Who may read a resource need not be allowed to read Secrets.
+        let notes = release.sensitive().hide(&release.info.notes);
         let fallback = match release.version {
             1 => "release was successfully installed",
             _ => "release was successfully upgraded",
         };
-        let message = if notes.trim().is_empty() { fallback.to_owned() } else { cut(notes) };
+        let message = if notes.trim().is_empty() { fallback.to_owned() } else { cut(&notes) };
         Self {
             version: release.version,
             message: message.into(),

@@ -107,7 +107,7 @@ impl Wishes {
             rollback_force: truth("rollback-force").unwrap_or(false),
             uninstall_wait: truth("uninstall-wait").unwrap_or(false),
             rotation: annotations.get(ROTATE).cloned().unwrap_or_default(),
-            period: find("reconcile-period").map(|text| duration(text).map(Period::new)),
+            period: find("reconcile-period").map(|text| period(text)),
             install: action("install"),
             upgrade: action("upgrade"),
             uninstall: action("uninstall"),
@@ -147,6 +147,16 @@ impl Action {
             ..Ways::default()
         }
     }
+}
+
+/// The longest text that is read as a duration: no longer one is told back.
+const LONGEST_DURATION: usize = 64;
+
+fn period(text: &str) -> Result<Period, String> {
+    if text.len() > LONGEST_DURATION {
+        return Err(format!("it has {} bytes: a duration, such as 1m30s, is shorter", text.len()));
+    }
+    duration(text).map(Period::new)
 }
 
 #[cfg(test)]
@@ -207,6 +217,8 @@ mod tests {
         };
         assert_eq!(period("1m30s"), Some(Ok(Period::new(Duration::from_secs(90)))));
         assert!(period("soon").unwrap().is_err());
+        let told = period(&"1h".repeat(100_000)).unwrap().unwrap_err();
+        assert_eq!(told, "it has 200000 bytes: a duration, such as 1m30s, is shorter");
         assert_eq!(wishes(&json!({})).period, None);
     }
 

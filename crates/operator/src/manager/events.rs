@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_cluster::redact::printable;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Client, ResourceExt};
@@ -86,6 +87,7 @@ impl Recorder {
 
     /// Takes note of an event; never waits.
     pub fn tell(&self, mut happening: Happening) {
+        happening.note = printable(&happening.note);
         cut(&mut happening.note, NOTE);
         cut(&mut happening.reason, WORD);
         cut(&mut happening.action, WORD);

@@ -2,6 +2,7 @@
 
 use catamaran_cluster::conditions::{self, Condition};
 use catamaran_cluster::items::{self, Part};
+use catamaran_cluster::redact::printable;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -52,6 +53,7 @@ impl Draft {
 
     /// Sets a condition about the present generation; `reason` and `message` must not be empty.
     pub fn condition(&mut self, mut condition: Condition) {
+        condition.message = printable(&condition.message);
         shorten(&mut condition.message);
         conditions::set(
             &mut self.conditions,

@@ -79,6 +79,7 @@ impl Overrides {
             let text = scalar(value).ok_or_else(|| {
                 format!("failed to expand override values: {key:?} must be a scalar, not a list or a map")
             })?;
+            let written = text.clone();
             let text = expand(&text, &environment);
             let text = standalone("overrideValues", &text, SystemTime::now(), fresh_seed())
                 .map_err(|error| format!("failed to expand override values: {key:?}: {error}"))?;
@@ -88,7 +89,9 @@ impl Overrides {
             };
             parse(&format!("{key}={text}"), &mut self.values)
                 .map_err(|error| format!("failed to parse override value {key:?}: {error}"))?;
-            self.told.push(Override { key: key.clone(), value: text, types });
+            // Variables of the operator may be sensitive: they are told by name.
+            let value = if written.contains('$') { written } else { text };
+            self.told.push(Override { key: key.clone(), value, types });
         }
         Ok(())
     }

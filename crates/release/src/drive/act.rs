@@ -140,6 +140,7 @@ impl Driver {
         let reached = match self.stages(&mut history, &plan, owner).await {
             Ok(reached) => reached,
             Err(error) => {
+                let error = error.redacted(&plan.record.sensitive());
                 self.fail(&mut history, revision, plan.doing, &error).await;
                 return Err(error);
             }

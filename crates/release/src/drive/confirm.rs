@@ -43,7 +43,8 @@ impl Driver {
                 applied.objects.push(self.mark(object, release).await?);
                 continue;
             }
-            match self.send(How::VerifyIfOurs, object, release).await? {
+            let sent = self.send(How::VerifyIfOurs, object, release).await;
+            match sent.map_err(|error| error.redacted(&applied.release.sensitive()))? {
                 Sent::Applied(looked) => applied.objects.push(*looked),
                 Sent::Known(_) => applied.known.push(object.id.clone()),
             }

@@ -4,15 +4,9 @@
 //! once all of their event are done, the last one first. It is told once, by the call that sees the
 //! end; what cannot be read is told and is no failure.
 
-use std::collections::BTreeSet;
-
-use aho_corasick::{AhoCorasick, MatchKind};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use catamaran_cluster::apply::ApplyError;
 use catamaran_cluster::logs::{Most, Printed};
-use catamaran_cluster::redact::REDACTED;
-use serde_json::Value;
+use catamaran_cluster::redact::Sensitive;
 
 use super::Driver;
 use crate::objects::parse_manifest;
@@ -25,10 +19,6 @@ const IN_LOGS: Most = Most { lines: Some(100), bytes: 64 * 1024 };
 const BY_HAND: Most = Most { lines: None, bytes: 8 * 1024 * 1024 };
 /// The longest line in an operator's log, in characters.
 const LONGEST_LINE: usize = 1000;
-/// A shorter value of a Secret would be found everywhere.
-const SHORTEST_SECRET: usize = 4;
-/// More bytes of Secrets are not looked for: what finds them takes some 30 times their room.
-const MOST_SECRETS: usize = 256 * 1024;
 
 /// What a hook has printed.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +64,7 @@ impl Driver {
         let printed = self.applier.printed(&hook.kind, (&namespace, &hook.name), most).await;
         match printed {
             Ok(printed) => {
-                let secrets = Secrets::of(record);
+                let secrets = record.sensitive();
                 for container in &printed {
                     let text = secrets.hide(&container.text);
                     self.hand_over(record, hook, container, &text);
@@ -118,71 +108,25 @@ fn namespace_of(hook: &Hook) -> Option<String> {
     (!own.is_empty()).then(|| own.to_owned())
 }
 
-/// Finds what the Secrets of a release hold in texts, in one pass over each.
-enum Secrets {
-    None,
-    Known(Box<AhoCorasick>),
-    /// They hold more than can be looked for.
-    TooLarge,
-}
-
-impl Secrets {
-    fn of(record: &Release) -> Self {
-        let values = secrets(record);
-        if values.is_empty() {
-            return Self::None;
-        }
-        if values.iter().map(String::len).sum::<usize>() > MOST_SECRETS {
-            return Self::TooLarge;
-        }
-        let mut builder = AhoCorasick::builder();
-        match builder.match_kind(MatchKind::LeftmostLongest).build(&values) {
-            Ok(found) => Self::Known(Box::new(found)),
-            Err(_) => Self::TooLarge,
-        }
+impl Release {
+    /// What the Secrets of this revision hold, those among its hooks as well: no text that somebody else
+    /// wrote about the release may show it.
+    pub fn sensitive(&self) -> Sensitive {
+        let hooks = self.hooks.iter().map(|hook| &hook.manifest);
+        let manifests = std::iter::once(&self.manifest).chain(hooks);
+        let objects = manifests.filter(|text| text.contains("Secret"));
+        let objects: Vec<_> =
+            objects.filter_map(|text| parse_manifest(text).ok()).flatten().collect();
+        Sensitive::of(objects.iter().map(|raw| &raw.object))
     }
-
-    fn hide(&self, text: &str) -> String {
-        match self {
-            Self::None => text.to_owned(),
-            Self::Known(values) => {
-                let mut shown = String::with_capacity(text.len());
-                values.replace_all_with(text, &mut shown, |_, _, shown| {
-                    shown.push_str(REDACTED);
-                    true
-                });
-                shown
-            }
-            Self::TooLarge => format!("{REDACTED}: the Secrets of the release are too large\n"),
-        }
-    }
-}
-
-/// Whatever the Secrets of a release hold, line by line.
-fn secrets(record: &Release) -> BTreeSet<String> {
-    let manifests =
-        std::iter::once(&record.manifest).chain(record.hooks.iter().map(|hook| &hook.manifest));
-    let objects = manifests.filter_map(|text| parse_manifest(text).ok()).flatten();
-    let mut found = BTreeSet::new();
-    for raw in objects.filter(|raw| raw.gvk.kind == "Secret" && raw.gvk.group.is_empty()) {
-        let values = |field| raw.object.get(field).and_then(Value::as_object).into_iter().flatten();
-        let plain = values("stringData").filter_map(|(_, value)| Some(value.as_str()?.to_owned()));
-        let encoded = values("data").filter_map(|(_, value)| {
-            let bytes = STANDARD.decode(value.as_str()?).ok()?;
-            String::from_utf8(bytes).ok()
-        });
-        for value in plain.chain(encoded) {
-            found.insert(STANDARD.encode(&value));
-            found.extend(value.lines().map(|line| line.trim().to_owned()));
-        }
-    }
-    found.retain(|value| value.len() >= SHORTEST_SECRET);
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use catamaran_cluster::redact::REDACTED;
     use serde_json::json;
 
     #[test]
@@ -195,7 +139,7 @@ mod tests {
         let record = Release { manifest: secret.to_string(), ..Release::default() };
         let encoded = STANDARD.encode("third");
         let text = format!("x first-canary {encoded}\nsecond-canary third\n");
-        let told = Secrets::of(&record).hide(&text);
+        let told = record.sensitive().hide(&text);
         assert_eq!(told, format!("x {REDACTED} {REDACTED}\n{REDACTED} {REDACTED}\n"));
     }
 
@@ -207,7 +151,10 @@ mod tests {
             "stringData": {"a": lines.join("\n")},
         });
         let record = Release { manifest: secret.to_string(), ..Release::default() };
-        let told = Secrets::of(&record).hide("it is canary-7\n");
-        assert_eq!(told, format!("{REDACTED}: the Secrets of the release are too large\n"));
+        let told = record.sensitive().hide("it is canary-7\n");
+        assert_eq!(
+            told,
+            format!("{REDACTED}: the Secrets of the release are too large to look for")
+        );
     }
 }

@@ -323,7 +323,8 @@ impl Driver {
         let which: HashSet<&ObjectId> = which.iter().collect();
         for object in self.planned(release, owner, &applied.release.manifest).await? {
             if which.is_empty() || which.contains(&object.id) {
-                match self.send(How::Verify, &object, release).await? {
+                let sent = self.send(How::Verify, &object, release).await;
+                match sent.map_err(|error| error.redacted(&applied.release.sensitive()))? {
                     Sent::Applied(looked) => applied.objects.push(*looked),
                     Sent::Known(_) => applied.known.push(object.id),
                 }

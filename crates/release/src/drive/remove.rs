@@ -181,6 +181,19 @@ impl Driver {
     /// The same.
     pub async fn uninstall_from(
         &self,
+        history: History,
+        owner: Option<&Owner>,
+    ) -> Result<Uninstalled, Error> {
+        let newest = history.newest().cloned();
+        let uninstalled = self.uninstall_by(history, owner).await;
+        uninstalled.map_err(|error| match newest {
+            Some(newest) => error.redacted(&newest.sensitive()),
+            None => error,
+        })
+    }
+
+    async fn uninstall_by(
+        &self,
         mut history: History,
         owner: Option<&Owner>,
     ) -> Result<Uninstalled, Error> {
@@ -322,6 +335,10 @@ impl Driver {
     /// Says in the record that a deletion hook failed; the release stays as it is, for another try.
     async fn stay(&self, history: &mut History, revision: u32, error: Error) -> Error {
         let Error::Hook { event, .. } = error else { return error };
+        let error = match history.revision(revision) {
+            Some(record) => error.redacted(&record.sensitive()),
+            None => error,
+        };
         let written = self
             .rewrite(history, revision, |release| {
                 give_up(release, self.clock.now());
