@@ -203,6 +203,11 @@ bench-scale: ## Measure the operator with N=1000 resources against what the API 
 	@$(WITH_TOOLS) && CATAMARAN_LOCALCLUSTER=$(RELEASE_DIR)/localcluster $(RELEASE_DIR)/catamaran-scale \
 		--helm "$$(command -v helm)" --operator $(RELEASE_DIR)/catamaran --count $(N) $(SCALE)
 
+# make bench-growth GROWTH='--only template --doublings 6'
+.PHONY: bench-growth
+bench-growth: ## Measure how the time of work over a tenant's data grows with that data.
+	$(CARGO) run --release --package catamaran-benches --bin catamaran-growth -- $(GROWTH)
+
 .PHONY: fuzz
 fuzz: ## Fuzz what reads strangers' bytes, FUZZ_TIME=60 seconds each; TARGET=one of them. Needs cargo-fuzz and nightly.
 	FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh $(TARGET)

@@ -34,14 +34,14 @@ use catamaran_cluster::conditions::types;
 use catamaran_cluster::mapper::Mapper;
 use catamaran_cluster::rights::Lacking;
 use catamaran_release::plan::hooks::HOOK_TIMEOUT;
-use catamaran_release::{Driver, Owner, RecordKeys, RecordOwner, RecordPolicy, Scope};
+use catamaran_release::{Driver, Owner, RecordKeys, RecordOwner, RecordPolicy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
 use kube::core::GroupVersionKind;
 
 pub use catamaran_cluster::drift::IgnoreRule;
-pub use catamaran_release::{Cascade, Definitions, Force, Release, Wait, Ways};
+pub use catamaran_release::{Cascade, Definitions, Force, Release, Scope, Wait, Ways};
 pub(crate) use code::Setup;
 pub use code::{Action, ChartKind, Cx, Event, Logic, Outcome, Planned, Values};
 

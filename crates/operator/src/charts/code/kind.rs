@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use catamaran_chart::{PostRender, PostRenderers};
 use catamaran_cluster::drift::IgnoreRule;
-use catamaran_release::{Definitions, Ways};
+use catamaran_release::{Definitions, Scope, Ways};
 use kube::core::{DynamicObject, GroupVersionKind, Selector};
 use serde_json::Value;
 use tracing::Span;
@@ -200,6 +200,18 @@ impl ChartKind {
     /// Where all records of the kind lie; without it in the namespace of each resource.
     pub fn storage_namespace(mut self, namespace: &str) -> Self {
         self.watch.storage_namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Where the objects of a release, and what its chart looks up, may be; see docs/watches.md.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.watch.scope = scope;
+        self
+    }
+
+    /// The service account, in the namespace of each release, as which all requests of the release are made.
+    pub fn service_account_name(mut self, name: &str) -> Self {
+        self.watch.service_account = Some(name.to_owned());
         self
     }
 
