@@ -207,14 +207,14 @@ async fn a_strangers_object_under_the_name_of_ours_is_a_conflict_and_stays() {
     let mut operator = bench.operator_of(&folder);
     let (memcacheds, maps) = (bench.memcacheds(), bench.api("v1", "ConfigMap"));
     let objects = json!([map("down", &json!({})), map("up", &json!({}))]);
-    let spec = json!({ "objects": objects });
+    let spec = json!({ "objects": &objects });
     create(&memcacheds, "cache.my.domain/v1alpha1", "Memcached", "theirs", spec).await;
     let is_ready = |object: &_| condition(object, "Ready") == "True";
     becomes(&memcacheds, "theirs", "Ready", is_ready).await;
 
     operator.kill();
     replace_by_strangers(&bench, "down");
-    let _operator = bench.operator_of(&folder);
+    let mut operator = bench.operator_of(&folder);
     let conflict = |name: &'static str| {
         move |object: &_| {
             let message = field(object, "Ready", "message").to_owned();
@@ -226,6 +226,22 @@ async fn a_strangers_object_under_the_name_of_ours_is_a_conflict_and_stays() {
     bench.kubectl(&["delete", "configmap", "down"]);
     becomes(&memcacheds, "theirs", "Ready", is_ready).await;
     becomes(&maps, "down", "ours again", |map| map.data["data"]["ours"] == "canary-of-ours").await;
+
+    // Nor is one overwritten that the release shall change, if the operator has not seen it replaced.
+    operator.kill();
+    replace_by_strangers(&bench, "down");
+    let changed =
+        json!([map("down", &json!({ "labels": { "more": "labels" } })), map("up", &json!({}))]);
+    patch(&memcacheds, "theirs", json!({ "spec": { "objects": changed } })).await;
+    let _operator = bench.operator_of(&folder);
+    becomes(&memcacheds, "theirs", "conflict", |object: &_| {
+        field(object, "Ready", "message").contains("ConfigMap \"down\"")
+    })
+    .await;
+    assert_eq!(maps.get("down").await.unwrap().data["data"], json!({ "whose": "theirs" }));
+    patch(&memcacheds, "theirs", json!({ "spec": { "objects": objects } })).await;
+    bench.kubectl(&["delete", "configmap", "down"]);
+    becomes(&memcacheds, "theirs", "Ready", is_ready).await;
 
     replace_by_strangers(&bench, "down");
     bench.kubectl(&["delete", "memcached", "theirs"]);

@@ -335,7 +335,7 @@ impl ChartController {
     /// A driver that leaves out what the watches show to be as it was left.
     fn knowing(&self, work: &Work<'_>) -> Driver {
         let untouched = self.memory().get_mut(work.key).map(|it| it.untouched(Instant::now()));
-        let Some(untouched) = untouched else { return work.driver.clone() };
+        let Some(untouched) = untouched else { return work.driver.clone().unwatched() };
         work.driver.clone().knowing(Arc::new(move |id, hash| {
             let (_, uid) = untouched.get(id).filter(|(wanted, _)| *wanted == hash)?;
             Some(uid.clone())

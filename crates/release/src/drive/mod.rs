@@ -74,6 +74,7 @@ pub struct Driver {
     known: Option<Arc<Knowledge>>,
     glimpse: Option<Arc<Glimpse>>,
     lacking: Arc<HashSet<ObjectId>>,
+    unwatched: bool,
     output: Option<Arc<ToldOutput>>,
     rights: Arc<Lacking>,
     ways: Ways,
@@ -102,6 +103,7 @@ impl Driver {
             known: None,
             glimpse: None,
             lacking: Arc::default(),
+            unwatched: false,
             output: None,
             rights: Arc::default(),
             ways: Ways::default(),
@@ -167,6 +169,14 @@ impl Driver {
     #[must_use]
     pub fn lacking(mut self, gone: impl IntoIterator<Item = ObjectId>) -> Self {
         self.lacking = Arc::new(gone.into_iter().collect());
+        self
+    }
+
+    /// Has not watched the objects since they were applied: before one is changed it must prove to be the
+    /// release's, as somebody may have made another under its name. One read for each.
+    #[must_use]
+    pub fn unwatched(mut self) -> Self {
+        self.unwatched = true;
         self
     }
 

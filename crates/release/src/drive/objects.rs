@@ -100,7 +100,7 @@ impl Driver {
         let target = self.target_of(object).await?;
         let sent = match how {
             How::Claim => self.claim(&target, object, release).await,
-            How::Apply => self.change(&target, object).await,
+            How::Apply => self.change(&target, object, self.doubted(release)).await,
             How::Verify => self.look(&target, object, release, Proof::MarksOrFields).await,
             How::ApplyIfOurs => self.change_if_ours(&target, object, release).await,
             How::VerifyIfOurs => self.look(&target, object, release, Proof::Marks).await,
@@ -114,19 +114,29 @@ impl Driver {
         Ok(Sent::Applied(Box::new(sent)))
     }
 
+    /// The release, if its objects may have been replaced since they were applied.
+    fn doubted<'a>(&self, release: (&'a str, &'a str)) -> Option<(&'a str, &'a str)> {
+        Some(release).filter(|_| self.unwatched && !self.ways.take_ownership)
+    }
+
     /// Applies an object of which something else is wanted than before. It is read first only where a
-    /// part of it may be left to others: how many replicas there are is perhaps an autoscaler's to say.
+    /// part of it may be left to others: how many replicas there are is perhaps an autoscaler's to say; or
+    /// where it has to prove to be of a release.
     async fn change(
         &self,
         target: &Target,
         object: &PlannedObject,
+        of: Option<(&str, &str)>,
     ) -> Result<AppliedObject, Error> {
         let body = &object.body;
         let shared = !self.ignored.is_empty()
             || body.pointer("/spec/replicas").is_some_and(Value::is_number);
-        let live = if shared { self.applier.get(target).await? } else { None };
+        let live = if shared || of.is_some() { self.applier.get(target).await? } else { None };
         let live = match live {
             Some(live) => {
+                if let Some(release) = of.filter(|_| !self.applier.has_written(&live)) {
+                    check_ours(&live, object, release)?;
+                }
                 not_terminating(&live, &object.id)?;
                 let ours = self.applier.without_others(target, body, &live, &self.ignored).await?;
                 self.apply_object(target, object, &ours, Former::TakenOver).await?
@@ -236,7 +246,7 @@ impl Driver {
             Inspection::Same
                 if former == Former::TakenOver && self.applier.is_to_be_taken_over(&live) =>
             {
-                self.change(target, object).await
+                self.change(target, object, None).await
             }
             Inspection::Same => Ok(AppliedObject::new(object, live, Found::Same)),
             Inspection::Changed(drift) => {
