@@ -49,8 +49,25 @@ async fn every_form_of_lookup_finds_what_helm_finds() {
     let (ours, theirs) = rendered("helm-charts/demo");
     assert!(theirs.contains("ConfigMap some;"), "{theirs}");
     assert_eq!(ours, theirs);
-    // A kind that is not served fails both.
+    // A kind that is not served fails both, and so does a missing permission, for one object and for a list.
     let absent = "v: {{ lookup \"absent.example.com/v1\" \"Absent\" \"\" \"\" | toJson }}\n";
     stage.write("helm-charts/demo/templates/absent.yaml", absent);
     rendered("helm-charts/demo");
+    stage.kubectl(&["create", "serviceaccount", "nobody"]);
+    let kubeconfig = stage.cluster.service_account(&stage.namespace, "nobody").await.unwrap();
+    for (name, verb) in [("some", "get"), ("", "list")] {
+        let lookup =
+            format!("v: {{{{ lookup \"v1\" \"Secret\" \"{namespace}\" {name:?} | toJson }}}}\n");
+        stage.chart("forbidden", &[("templates/all.yaml", &lookup)]);
+        let arguments = arguments("helm-charts/forbidden");
+        let mut helm = std::process::Command::new("helm");
+        helm.args(&arguments).current_dir(stage.folder.path());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        for mut command in [stage.command(&arguments), helm] {
+            let told = command.env("KUBECONFIG", &kubeconfig).output().unwrap();
+            let error = String::from_utf8_lossy(&told.stderr).into_owned();
+            let refused = format!("cannot {verb} resource \"secrets\"");
+            assert!(!told.status.success() && error.contains(&refused), "{command:?}: {error}");
+        }
+    }
 }
