@@ -72,6 +72,12 @@ impl Limits {
         Self(Size { bytes, nodes, depth })
     }
 
+    /// The same with so many bytes.
+    #[must_use]
+    pub const fn with_bytes(self, bytes: usize) -> Self {
+        Self(Size { bytes, ..self.0 })
+    }
+
     /// The same for an object together with its `managedFields`, which repeat its fields.
     #[must_use]
     pub const fn with_managed_fields(self) -> Self {

@@ -80,6 +80,7 @@ pub struct Applier {
     pub(crate) refusals: Refusals,
     validation: ValidationDirective,
     timeout: Duration,
+    lists: Limits,
 }
 
 impl fmt::Debug for Applier {
@@ -101,7 +102,16 @@ impl Applier {
             refusals: Refusals::default(),
             validation: ValidationDirective::Strict,
             timeout: DEFAULT_TIMEOUT,
+            lists: Limits::LIST,
         }
+    }
+
+    /// The same with lists of at most so many bytes for one answer; more is an error, before any of it
+    /// becomes a tree.
+    #[must_use]
+    pub fn lists_within(mut self, bytes: usize) -> Self {
+        self.lists = self.lists.with_bytes(bytes);
+        self
     }
 
     /// The same by another client, e.g. one that acts as a service account. What the API server refused
@@ -310,7 +320,7 @@ impl Applier {
         })?;
         // What an object is answered with may be larger than what was sent: others write into it, too.
         let limits = match verb {
-            "list" => Limits::LIST,
+            "list" => self.lists,
             _ => Limits::OBJECT.with_managed_fields(),
         };
         let answer = items::tree(&self.client, request, limits);

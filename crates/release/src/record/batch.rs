@@ -14,6 +14,11 @@ use crate::plan::History;
 /// How many records a page of a list has.
 const PAGE: u32 = 250;
 
+/// More bytes than these in one answer, or pages, are not read ahead: whoever may create Secrets may label any
+/// number of them with the names of releases. Then each release is read by itself.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+const MOST_PAGES: usize = 8;
+
 /// The records of a release are kept for later unless they have more bytes than this.
 const LARGEST: usize = 4 * 1024 * 1024;
 
@@ -89,8 +94,9 @@ impl Store {
         let mut params = ListParams::default().labels(&labels).limit(PAGE);
         // `None` for a release that is to be read by itself.
         let mut found: HashMap<(String, String), Option<Packed>> = HashMap::new();
-        loop {
-            let (records, more) = self.applier.page(&secrets(), namespace, &params).await?;
+        let applier = self.applier.clone().lists_within(MOST_BYTES);
+        for _ in 0..MOST_PAGES {
+            let (records, more) = applier.page(&secrets(), namespace, &params).await?;
             for record in records {
                 let (at, name) = (metadata_str(&record, "namespace"), label(&record, "name"));
                 let packed = found.entry((at.to_owned(), name.to_owned())).or_insert_with(|| {
@@ -106,6 +112,7 @@ impl Store {
                 None => return Ok(found.into_values().flatten().collect()),
             }
         }
+        Err(Error::TooManyRecords { name: names.join(", ") })
     }
 
     /// A history out of what [`Store::histories`] found.
