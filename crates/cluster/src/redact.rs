@@ -4,6 +4,8 @@
 //! the value that it refuses, so for Secrets they are reduced to the fields that are at fault.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
@@ -27,17 +29,28 @@ const SHORTEST_SENSITIVE: usize = 4;
 /// More bytes of Secrets are not looked for: what finds them takes some 30 times their room.
 const MOST_SENSITIVE: usize = 256 * 1024;
 
-/// Finds in texts what Secrets hold, in one pass over each.
+/// What Secrets hold, to be found in texts: in one pass over each.
 #[derive(Debug, Clone, Default)]
 pub struct Sensitive(Known);
 
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 enum Known {
     #[default]
     Nothing,
-    Values(Box<AhoCorasick>),
+    Values(Arc<[Box<str>]>),
     /// The Secrets hold more than can be looked for.
     TooLarge,
+}
+
+/// Without the values.
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "Nothing",
+            Self::Values(_) => "Values",
+            Self::TooLarge => "TooLarge",
+        })
+    }
 }
 
 impl Sensitive {
@@ -55,25 +68,28 @@ impl Sensitive {
         if values.iter().map(String::len).sum::<usize>() > MOST_SENSITIVE {
             return Self(Known::TooLarge);
         }
-        let mut builder = AhoCorasick::builder();
-        let found = builder.match_kind(MatchKind::LeftmostLongest).build(&values);
-        Self(found.map_or(Known::TooLarge, |found| Known::Values(Box::new(found))))
+        Self(Known::Values(values.into_iter().map(String::into_boxed_str).collect()))
     }
 
     /// The text without what the Secrets hold.
     pub fn hide(&self, text: &str) -> String {
+        let too_large =
+            || format!("{REDACTED}: the Secrets of the release are too large to look for");
         match &self.0 {
             Known::Nothing => text.to_owned(),
+            Known::TooLarge => too_large(),
             Known::Values(values) => {
+                let mut builder = AhoCorasick::builder();
+                let built = builder
+                    .match_kind(MatchKind::LeftmostLongest)
+                    .build(values.iter().map(|value| value.as_bytes()));
+                let Ok(found) = built else { return too_large() };
                 let mut shown = String::with_capacity(text.len());
-                values.replace_all_with(text, &mut shown, |_, _, shown| {
+                found.replace_all_with(text, &mut shown, |_, _, shown| {
                     shown.push_str(REDACTED);
                     true
                 });
                 shown
-            }
-            Known::TooLarge => {
-                format!("{REDACTED}: the Secrets of the release are too large to look for")
             }
         }
     }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use catamaran_localcluster::ESTABLISHED;
 
-use crate::owned::{Operator, definition, until};
+use crate::owned::{Operator, definition, until, until_told};
 use crate::support::{Charts, Hand, Place};
 
 const CANARY: &str = "canary-in-the-coal-mine";
@@ -117,14 +117,14 @@ async fn nothing_that_is_said_quotes_a_secret() {
             charts.write("demo/values.yaml", &format!("text: {CANARY}\nrefused: {refused:?}\n"));
             let operator = start(&charts);
             resource(&format!("{{try: {number}}}"));
-            until("the refusal is a condition", || status().contains("a-refused"));
+            until_told("a-refused", &status, &log);
             said.push((format!("the status with {refused}"), status()));
             drop(operator);
         }
         charts.write("demo/values.yaml", &format!("text: {CANARY}\nhook: true\n"));
         let operator = start(&charts);
         resource("{try: hook}");
-        until("the hook's failure is a condition", || status().contains("a-job"));
+        until_told("a-job", &status, &log);
         said.push(("the status with a hook".to_owned(), status()));
         drop(operator);
 

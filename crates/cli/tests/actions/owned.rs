@@ -62,6 +62,26 @@ pub fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
+/// Waits until a text has this part; at the deadline says what it was, and how the log ended.
+pub fn until_told(part: &str, text: impl Fn() -> String, log: &Path) {
+    let begun = Instant::now();
+    loop {
+        let told = text();
+        if told.contains(part) {
+            return;
+        }
+        let is_late = begun.elapsed() >= DEADLINE;
+        let log = || std::fs::read_to_string(log).unwrap_or_default();
+        let end = || log().lines().rev().take(40).collect::<Vec<_>>().join("\n");
+        assert!(
+            !is_late,
+            "not within {DEADLINE:?}: {part:?} in {told}\nthe log, the end first:\n{}",
+            end()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 pub fn definition(group: &str) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1

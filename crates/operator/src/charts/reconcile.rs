@@ -211,6 +211,11 @@ impl ChartController {
     /// Says how the objects are: at once after an action, and then once a second at most.
     fn tell_progress(&self, work: &mut Work<'_>, findings: &mut Findings, later: bool) {
         let mut told = work.draft.clone();
+        if let (Some(worst), Some(known)) =
+            (findings.not_ready.first_mut(), self.memory().get_mut(work.key))
+        {
+            known.told.hide(&mut worst.readiness);
+        }
         report::readiness(&mut told, &findings.not_ready);
         let beat = match self.memory().get_mut(work.key) {
             Some(known) if later && told.is_news() && !work.draft.is_news() => {

@@ -2,6 +2,7 @@
 
 use catamaran_cluster::conditions::{Condition, ConditionStatus, reasons, types};
 use catamaran_cluster::readiness::Readiness;
+use catamaran_cluster::redact::Sensitive;
 use catamaran_release::{Done, History, Release};
 use serde_json::{Value, json};
 
@@ -46,6 +47,8 @@ pub(super) struct Deployed {
     message: Box<str>,
     /// `deployedRelease` and `history` as JSON.
     fields: Box<str>,
+    /// What nothing that is told of it may quote.
+    sensitive: Sensitive,
 }
 
 impl Deployed {
@@ -61,7 +64,8 @@ impl Deployed {
         }
         let past: Value = history.releases().rev().map(|release| entry(release)).collect();
         // Who may read a resource need not be allowed to read Secrets.
-        let notes = release.sensitive().hide(&release.info.notes);
+        let sensitive = release.sensitive();
+        let notes = sensitive.hide(&release.info.notes);
         let fallback = match release.version {
             1 => "release was successfully installed",
             _ => "release was successfully upgraded",
@@ -71,6 +75,14 @@ impl Deployed {
             version: release.version,
             message: message.into(),
             fields: json!([shown, past]).to_string().into(),
+            sensitive,
+        }
+    }
+
+    /// Leaves what the release's Secrets hold out of what an object says of itself, or its pods do.
+    pub fn hide(&self, readiness: &mut Readiness) {
+        if let Readiness::Pending { message, .. } | Readiness::Failed { message, .. } = readiness {
+            *message = self.sensitive.hide(message);
         }
     }
 

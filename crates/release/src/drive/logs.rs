@@ -113,10 +113,13 @@ impl Release {
     /// wrote about the release may show it.
     pub fn sensitive(&self) -> Sensitive {
         let hooks = self.hooks.iter().map(|hook| &hook.manifest);
-        let manifests = std::iter::once(&self.manifest).chain(hooks);
-        let objects = manifests.filter(|text| text.contains("Secret"));
-        let objects: Vec<_> =
-            objects.filter_map(|text| parse_manifest(text).ok()).flatten().collect();
+        let documents = std::iter::once(&self.manifest).chain(hooks);
+        let documents = documents.flat_map(|manifest| manifest.split("\n---"));
+        let objects: Vec<_> = documents
+            .filter(|text| text.contains("Secret"))
+            .filter_map(|text| parse_manifest(text).ok())
+            .flatten()
+            .collect();
         Sensitive::of(objects.iter().map(|raw| &raw.object))
     }
 }
