@@ -117,14 +117,14 @@ async fn nothing_that_is_said_quotes_a_secret() {
             charts.write("demo/values.yaml", &format!("text: {CANARY}\nrefused: {refused:?}\n"));
             let operator = start(&charts);
             resource(&format!("{{try: {number}}}"));
-            until_told("a-refused", &status, &log);
+            until_told("a-refused", status, &log);
             said.push((format!("the status with {refused}"), status()));
             drop(operator);
         }
         charts.write("demo/values.yaml", &format!("text: {CANARY}\nhook: true\n"));
         let operator = start(&charts);
         resource("{try: hook}");
-        until_told("a-job", &status, &log);
+        until_told("a-job", status, &log);
         said.push(("the status with a hook".to_owned(), status()));
         drop(operator);
 
