@@ -4,6 +4,7 @@
 //! and unique, charts loaded and compiled, reconcilers found. Every problem is told at once, each with
 //! its file and line, before anything touches the network.
 
+mod isolation;
 mod overrides;
 mod raw;
 
@@ -25,6 +26,7 @@ use serde_saphyr::Spanned;
 
 use crate::charts::Setup;
 use crate::options::duration;
+use isolation::isolation;
 pub use overrides::{Override, OverrideTypes, Overrides};
 use raw::{RawIgnore, RawWatch};
 
@@ -433,46 +435,6 @@ fn workers(number: i64) -> Result<usize, String> {
 
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).map_err(|error| format!("invalid reconcilePeriod: {error}"))
-}
-
-/// `scope` and `serviceAccountName`.
-fn isolation(
-    scope: Option<&str>,
-    account: Option<String>,
-    reconciler: Option<&str>,
-) -> Result<(Scope, Option<String>), String> {
-    let account = account.filter(|name| !name.is_empty());
-    if reconciler.is_some() && (scope.is_some() || account.is_some()) {
-        return Err(
-            "scope and serviceAccountName are for charts: a reconciler acts with the operator's \
-                    service account"
-                .to_owned(),
-        );
-    }
-    let scope = match scope.unwrap_or("cluster") {
-        "cluster" => Scope::Cluster,
-        "namespace" => Scope::Namespace,
-        other => return Err(format!("invalid scope: {other:?} is none of cluster, namespace")),
-    };
-    if let Some(name) = account.as_ref().filter(|name| !is_subdomain(name)) {
-        return Err(format!(
-            "invalid serviceAccountName: {name:?} must be the name of a service account: lower case letters, \
-             digits, '-' and '.'"
-        ));
-    }
-    Ok((scope, account))
-}
-
-/// Whether a text is a DNS-1123 subdomain, as names of service accounts are.
-fn is_subdomain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty()
-            && label.chars().all(is_allowed)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 fn is_full(text: &str) -> Result<bool, String> {
