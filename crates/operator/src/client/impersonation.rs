@@ -11,7 +11,7 @@ use http::header::HeaderName;
 use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::client::Body;
-use kube::{Api, Client};
+use kube::{Api, Client, Config};
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 
@@ -30,6 +30,12 @@ pub(crate) enum ServiceAccountError {
          made as this account; create it, with a role that allows what the chart needs"
     )]
     NotFound { namespace: String, name: String },
+    /// The operator is somebody else's account already. A request can name one only.
+    #[error(
+        "cannot act as service account {name:?} in namespace {namespace:?}: the operator's kubeconfig \
+         impersonates a user itself (`as`)"
+    )]
+    Impersonating { namespace: String, name: String },
     /// The API server did not say.
     #[error("cannot get service account {name:?} in namespace {namespace:?}: {source}")]
     Request { namespace: String, name: String, source: kube::Error },
@@ -39,14 +45,17 @@ pub(crate) enum ServiceAccountError {
 #[derive(Clone)]
 pub(crate) struct Impersonation {
     own: Client,
+    /// Whether the requests of `own` impersonate a user already.
+    is_impersonating: bool,
     /// When an account was found.
     found: Arc<Mutex<HashMap<(String, String), Instant>>>,
 }
 
 impl Impersonation {
     /// All requests go through `own`, with its fence, limits and connections.
-    pub fn new(own: Client) -> Self {
-        Self { own, found: Arc::default() }
+    pub fn new(own: Client, config: &Config) -> Self {
+        let is_impersonating = config.auth_info.impersonate.is_some();
+        Self { own, is_impersonating, found: Arc::default() }
     }
 
     /// A client that acts as a service account, whether it exists or not.
@@ -74,6 +83,9 @@ impl Impersonation {
         }
         let accounts: Api<ServiceAccount> = Api::namespaced(self.own.clone(), namespace);
         let (namespace, name) = key.clone();
+        if self.is_impersonating {
+            return Err(ServiceAccountError::Impersonating { namespace, name });
+        }
         match accounts.get_metadata_opt(&name).await {
             Ok(Some(account)) if account.metadata.deletion_timestamp.is_none() => {
                 let mut found = self.found();

@@ -77,7 +77,7 @@ pub(crate) async fn connect(
     let work = client(&config, fence, &work, timeouts);
     let work = work.map_err(|error| error.to_string())?;
     Ok(Connections {
-        impersonation: Impersonation::new(work.clone()),
+        impersonation: Impersonation::new(work.clone(), &config),
         work,
         plain: plain.map_err(|error| error.to_string())?,
     })
