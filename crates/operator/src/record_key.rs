@@ -70,10 +70,14 @@ impl KeySecret {
     ///
     /// Yields what is still to be run.
     pub async fn load(self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        for _ in 0..TRIES {
+        for left in (0..TRIES).rev() {
             match self.load_once().await {
                 Ok(()) => return None,
-                Err(error) if error.kind.is_transient() => {
+                // A permission may be missing only until the API server has heard of it.
+                Err(error)
+                    if error.kind.is_transient()
+                        || (error.kind == FailureKind::MissingPermission && left > 0) =>
+                {
                     tracing::debug!(%error, "cannot read the keys of records yet");
                     tokio::time::sleep(PAUSE).await;
                 }
