@@ -100,6 +100,8 @@ async fn stage_one_moves_the_switch_down_after_five_seconds() {
     walk.machine("machine-2", json!({ "switchPosition": "up" })).await;
     becomes(&walk.machines, "machine-2", "seen", seen).await;
 
+    // The status is written before the reconcile says when it is to be run again, by the clock.
+    walk.quiet().await;
     walk.clock.advance(PATIENCE.saturating_sub(MOMENT));
     walk.quiet().await;
     assert_eq!(
@@ -141,15 +143,18 @@ async fn stage_two_makes_switches_and_moves_one_at_a_time() {
     }
     walk.positions("a", "uuu").await;
     walk.seen(4).await;
+    walk.quiet().await;
     // One of each machine per five seconds.
     walk.clock.advance(PATIENCE);
     walk.positions("a", "duu").await;
     walk.positions("b", "d").await;
+    walk.quiet().await;
     walk.clock.advance(PATIENCE.saturating_sub(MOMENT));
     let mark = walk.quiet().await;
     walk.positions("a", "duu").await;
     walk.clock.advance(MOMENT);
     walk.positions("a", "ddu").await;
+    walk.quiet().await;
     walk.clock.advance(PATIENCE);
     walk.positions("a", "ddd").await;
     walk.seen(0).await;
