@@ -148,15 +148,17 @@ impl ChartController {
     }
 
     async fn undo(&self, work: &Work<'_>, history: &History) -> Stop {
-        let deployed = match history.deployed() {
-            Some(_) => match self.roll_back(work, history).await {
+        // A rollback that was begun is gone on with: it may have superseded what was deployed already.
+        let deployed = if history.is_rolling_back() || history.last_deployed().is_some() {
+            match self.roll_back(work, history).await {
                 Ok(applied) => Some(applied),
                 Err(stop) => return stop,
-            },
-            None => match self.take_away(work, history).await {
+            }
+        } else {
+            match self.take_away(work, history).await {
                 Ok(()) => None,
                 Err(stop) => return stop,
-            },
+            }
         };
         let (stuck, message) = match self.memory().refused(work.key) {
             Some(refused) => (refused.stuck.clone(), refused.message.clone()),
@@ -166,11 +168,11 @@ impl ChartController {
     }
 
     async fn roll_back(&self, work: &Work<'_>, history: &History) -> Result<Applied, Stop> {
-        let Some(good) = history.deployed() else { return Err(Stop::Raced) };
         let begun = history.is_rolling_back();
+        let good = history.last_deployed().filter(|_| !begun);
         if begun {
             work.cx.begin(Action::Rollback);
-        } else if history.is_trusted(good.version) {
+        } else if let Some(good) = good.filter(|good| history.is_trusted(good.version)) {
             // Otherwise it is refused below.
             self.before_known(work.cx, Action::Rollback, history, good).await?;
         }
@@ -179,7 +181,7 @@ impl ChartController {
         let until = self.until(history, revision.saturating_add(u32::from(!begun)));
         let ways = catamaran_release::Ways { until, ..work.wishes.rollback() };
         let driver = work.driver.clone().ways(ways);
-        let to = (!begun).then_some(good.version);
+        let to = good.map(|good| good.version);
         match driver.rollback(history, to, Some(&work.owner)).await {
             Ok(applied) => Ok(applied),
             Err(error) => Err(self.not_undone(work, history, error, "rolled back").await),
@@ -285,6 +287,6 @@ impl ChartController {
 /// Which action failed, by what there was before it.
 fn stuck(history: &History) -> Stuck {
     use catamaran_cluster::conditions::reasons;
-    let install = history.deployed().is_none();
+    let install = history.last_deployed().is_none();
     Stuck::ReleaseFailed(if install { reasons::INSTALL_ERROR } else { reasons::UPGRADE_ERROR })
 }

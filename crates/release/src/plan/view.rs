@@ -206,6 +206,16 @@ impl History {
         self.releases().rev().find(|release| release.info.status == Status::Deployed)
     }
 
+    /// The revision that is deployed, or was until one superseded it that has not come to its end: an action
+    /// supersedes the old revision before it says that the new one is deployed, and may be cut short between
+    /// the two. `None` if nothing is installed but what has failed or is under way.
+    pub fn last_deployed(&self) -> Option<&Arc<Release>> {
+        let is_open = |status: &Status| status.is_pending() || *status == Status::Failed;
+        let last = self.releases().rev().find(|release| !is_open(&release.info.status));
+        let was_deployed = |release: &&Arc<Release>| release.info.status == Status::Superseded;
+        self.deployed().or_else(|| last.filter(was_deployed))
+    }
+
     /// What to render with in order to compare with what is there: the newest revision, as the
     /// install or upgrade that it was. Where nothing can be compared, the same as
     /// [`History::next_facts`].
@@ -283,4 +293,37 @@ fn was_install(release: &Release) -> bool {
         || release.info.status == Status::PendingInstall
         || (release.info.first_deployed.0.is_some()
             && release.info.first_deployed == release.info.last_deployed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::fixtures::{history, record};
+    use crate::record::Status::{
+        Deployed, Failed, PendingRollback, PendingUpgrade, Superseded, Uninstalled,
+    };
+
+    #[test]
+    fn last_deployed_survives_an_end_between_superseding_and_deploying() {
+        for (statuses, expected) in [
+            (vec![Deployed], Some(1)),
+            (vec![Deployed, Failed], Some(1)),
+            // Cut short after the old revision was superseded.
+            (vec![Superseded, PendingUpgrade], Some(1)),
+            (vec![Superseded, Failed, PendingRollback], Some(1)),
+            (vec![Superseded, Superseded, Failed], Some(2)),
+            // Nothing is installed.
+            (vec![Failed], None),
+            (vec![PendingUpgrade], None),
+            (vec![Superseded, Uninstalled, Failed], None),
+            (vec![], None),
+        ] {
+            let records = statuses.iter().zip(1..);
+            let records =
+                records.map(|(status, n)| record(n, status.clone(), &[], Duration::ZERO, ""));
+            let found = history(records).last_deployed().map(|release| release.version);
+            assert_eq!(found, expected, "{statuses:?}");
+        }
+    }
 }
