@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use catamaran_operator::charts::{Action, Cx, Error, Logic, Severity, Values, Wait};
 use catamaran_operator::{Manager, ManagerError, Options};
-use catamaran_testkit::{becomes, eventually, vanishes};
+use catamaran_testkit::{Storm, Weather, becomes, eventually, vanishes};
 use clap::Parser;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -401,6 +401,43 @@ async fn a_rollback_that_is_cut_short_is_gone_on_with() {
     assert_eq!(failed.data["status"]["deployedRelease"]["version"], 3);
     stage.holds("web", json!({ "a": "1" })).await;
     assert_eq!(stage.revisions("web").await, ["v1 superseded", "v2 failed", "v3 deployed"]);
+}
+
+/// The old revision is superseded by one write, and the new one deployed by the next. Between the two no
+/// revision is deployed, and yet the release is installed.
+#[tokio::test]
+async fn a_rollback_goes_on_after_an_error_between_superseding_and_deploying() {
+    let stage = Stage::new("between").await;
+    let weather = Weather::new(&stage.bench.cluster).await;
+    let kubeconfig = weather.kubeconfig().to_owned();
+    let kind = stage.kind();
+    let operator = stage.bench.run(|mut options| {
+        options.kubeconfig = Some(kubeconfig);
+        Manager::native(shop::OPERATOR, options).chart(kind)
+    });
+    stage.create("web", web("1")).await;
+    stage.ready("web").await;
+    let maps: Api<ConfigMap> = stage.bench.api();
+    let before = maps.get("web").await.unwrap().metadata.uid;
+    weather.storm(Storm::over("PUT", "/sh.helm.release.v1.web.v3").refused(500));
+    stage.patch("web", json!({ "spec": broken("2") })).await;
+    let cut_short = ["v1 superseded", "v2 failed", "v3 pending-rollback"];
+    eventually("the rollback is cut short", async || {
+        let revisions = stage.revisions("web").await;
+        if revisions == cut_short { Ok(()) } else { Err(format!("{revisions:?}")) }
+    })
+    .await;
+    // The same operator tries again some times; then another one takes over.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.revisions("web").await, cut_short);
+    operator.stop().await;
+    let _operator = stage.run(stage.kind());
+    let is_back =
+        |shop: &kube::core::DynamicObject| shop.data["status"]["deployedRelease"]["version"] == 3;
+    let failed = becomes(&stage.shops, "web", "rolled back", is_back).await;
+    assert_eq!(field(&failed, "ReleaseFailed", "reason"), "UpgradeError", "{failed:#?}");
+    assert_eq!(stage.revisions("web").await, ["v1 superseded", "v2 failed", "v3 deployed"]);
+    assert_eq!(maps.get("web").await.unwrap().metadata.uid, before, "nothing was uninstalled");
 }
 
 #[tokio::test]
