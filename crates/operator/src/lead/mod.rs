@@ -29,6 +29,9 @@ const LEASE: Duration = Duration::from_secs(15);
 const RENEW_WITHIN: Duration = Duration::from_secs(10);
 /// How often is tried, to renew or, where the lease cannot be watched, to acquire.
 const RETRY: Duration = Duration::from_secs(2);
+/// How long one renewal may take: the next one goes by a new connection, so that one that is half open does not
+/// cost the leadership.
+const ATTEMPT: Duration = Duration::from_secs(3);
 
 /// Which lease, and in whose name.
 #[derive(Clone, Debug)]
@@ -226,7 +229,7 @@ async fn renew(mut record: Record, mut renewed: Moment, fence: Fence, lost: Canc
         tokio::time::sleep(RETRY).await;
         let begun = Moment::now();
         let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
-        match tokio::time::timeout(left, record.take()).await {
+        match tokio::time::timeout(left.min(ATTEMPT), record.take()).await {
             Ok(Ok(true)) => {
                 // From before it was asked for: whoever counts from the answer counts longer.
                 renewed = begun;
