@@ -3,16 +3,14 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use catamaran_chart::{
-    Budget, Capabilities, Chart, CompiledChart, Lookups, Profile, ReleaseFacts, RenderInput,
-    Rendered,
-};
+use catamaran_chart::{Chart, Profile};
 use serde_json::{Map, Value};
 
 use crate::Case;
+use crate::render::render;
 
 /// The rounds of both sides.
 #[derive(Default)]
@@ -67,27 +65,6 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
     let start = Instant::now();
     let result = work()?;
     Ok((start.elapsed(), result))
-}
-
-fn render(chart: &CompiledChart, values: &Map<String, Value>) -> Result<Rendered> {
-    let profile = Profile::Helm43;
-    let release = ReleaseFacts {
-        name: "rel".into(),
-        namespace: "corpus".into(),
-        revision: 1,
-        is_install: true,
-    };
-    let rendered = chart.render(&RenderInput {
-        values,
-        release: &release,
-        capabilities: &Capabilities::offline(profile),
-        profile,
-        lookups: &Lookups::offline(),
-        clock: UNIX_EPOCH,
-        seed: 1_u64.into(),
-        budget: Budget::default(),
-    });
-    rendered.map_err(|error| anyhow!(error.text(profile)))
 }
 
 fn user_values(case: &Case) -> Result<Map<String, Value>> {

@@ -7,6 +7,7 @@ mod corpus;
 mod generate;
 mod library;
 mod process;
+mod render;
 mod report;
 
 use std::path::{Path, PathBuf};

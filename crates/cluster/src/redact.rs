@@ -95,9 +95,15 @@ impl Sensitive {
     }
 }
 
+/// [`is_confidential`] of an object.
 fn is_secret(object: &Value) -> bool {
-    object.get("kind").is_some_and(|kind| kind == "Secret")
-        && object.get("apiVersion").is_some_and(|version| version == "v1")
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let group = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .and_then(|v| v.split_once('/'))
+        .map_or("", |(g, _)| g);
+    is_confidential(group, kind)
 }
 
 /// Whatever a Secret holds, line by line.
@@ -161,7 +167,6 @@ fn quotes_no_values(status: &Status) -> bool {
                 || message.starts_with("Operation cannot be fulfilled on secrets ")
         }
         "Forbidden" => message.split_once("forbidden: ").is_some_and(|(object, reason)| {
-            let is_authorization = reason.starts_with("User \"") && reason.contains("\" cannot ");
             let is_builtin = [
                 "cannot set blockOwnerDeletion",
                 "exceeded quota: ",
@@ -169,10 +174,22 @@ fn quotes_no_values(status: &Status) -> bool {
             ]
             .iter()
             .any(|beginning| reason.starts_with(beginning));
-            object.starts_with("secrets") && (is_authorization || is_builtin)
+            object.starts_with("secrets") && (is_builtin || lacks_permission(message))
         }),
         _ => false,
     }
+}
+
+/// Whether a 403 is the word of authorization and not of admission, by the texts of kube-apiserver
+/// (`responsewriters.Forbidden`) and of its check against the escalation of rights, which looks into the
+/// same caches. Admission says `forbidden: ` as well, or lets others speak after it: their words are
+/// theirs.
+pub(crate) fn lacks_permission(message: &str) -> bool {
+    let Some((object, reason)) = message.split_once("forbidden: ") else { return false };
+    let is_authorization = reason.starts_with("User \"") && reason.contains("\" cannot ");
+    let is_escalation = reason.starts_with("user \"")
+        && reason.contains(" is attempting to grant RBAC permissions not currently held");
+    !object.starts_with("admission webhook") && (is_authorization || is_escalation)
 }
 
 /// How the API server begins to tell that an applied object does not fit its kind's schema; it
@@ -196,13 +213,7 @@ fn mismatched_field(status: &Status) -> Option<&str> {
 /// kubectl's copy of them in an annotation.
 pub fn redacted(object: &Value) -> Value {
     let mut copy = object.clone();
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let group = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .and_then(|v| v.split_once('/'))
-        .map_or("", |(g, _)| g);
-    if !is_confidential(group, kind) {
+    if !is_secret(object) {
         return copy;
     }
     for field in ["data", "stringData"] {

@@ -21,16 +21,19 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            head: Duration::from_secs(65),
-            body: Duration::from_secs(30),
-            follow: Duration::from_secs(90),
-        }
+        Self::DEFAULT
     }
 }
 
 impl Timeouts {
+    /// Those of every client, unless a test says otherwise.
+    pub const DEFAULT: Self = Self {
+        connect: Duration::from_secs(10),
+        head: Duration::from_secs(65),
+        body: Duration::from_secs(30),
+        follow: Duration::from_secs(90),
+    };
+
     /// The longest silence in an answer to a request with this query.
     pub fn silence(&self, query: Option<&str>) -> Duration {
         let parameters = || query.unwrap_or_default().split('&');

@@ -413,7 +413,7 @@ async fn a_rollback_goes_on_after_an_error_between_superseding_and_deploying() {
     let kind = stage.kind();
     let operator = stage.bench.run(|mut options| {
         options.kubeconfig = Some(kubeconfig);
-        Manager::native(shop::OPERATOR, options).chart(kind)
+        Manager::native(OPERATOR, options).chart(kind)
     });
     stage.create("web", web("1")).await;
     stage.ready("web").await;
@@ -427,8 +427,16 @@ async fn a_rollback_goes_on_after_an_error_between_superseding_and_deploying() {
         if revisions == cut_short { Ok(()) } else { Err(format!("{revisions:?}")) }
     })
     .await;
-    // The same operator tries again some times; then another one takes over.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // The same operator tries again; then another one takes over.
+    weather.asked();
+    eventually("it is tried again", async || {
+        let asked = weather.asked();
+        let is_try = |asked: &String| {
+            asked.starts_with("PUT ") && asked.contains("/sh.helm.release.v1.web.v3")
+        };
+        if asked.iter().any(is_try) { Ok(()) } else { Err(format!("{asked:?}")) }
+    })
+    .await;
     assert_eq!(stage.revisions("web").await, cut_short);
     operator.stop().await;
     let _operator = stage.run(stage.kind());

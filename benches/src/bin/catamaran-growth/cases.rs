@@ -1,11 +1,9 @@
 //! What is measured. Every input is one that somebody with the rights of a tenant can write.
 
 use std::hint::black_box;
-use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
+use catamaran_chart::Chart;
 use catamaran_chart::values::{merge, strvals};
-use catamaran_chart::{Budget, Capabilities, Chart, Lookups, Profile, ReleaseFacts, RenderInput};
 use catamaran_cluster::bounds::measure;
 use catamaran_cluster::budget::Budget as Steps;
 use catamaran_cluster::cel::Program;
@@ -18,6 +16,8 @@ use catamaran_release::objects::parse_manifest;
 use catamaran_release::record::codec;
 use catamaran_yaml::Numbers;
 use serde_json::{Map, Value, json};
+
+use crate::render::render;
 
 /// A piece of work over an input of some size.
 pub struct Case {
@@ -281,7 +281,7 @@ fn template(n: usize, text: &str) -> Box<dyn Fn()> {
         ("Chart.yaml".to_owned(), b"apiVersion: v2\nname: growth\nversion: 0.1.0\n".to_vec()),
         ("templates/a.txt".to_owned(), text.as_bytes().to_vec()),
     ]);
-    let chart = chart.ok().and_then(|chart| chart.compile().ok()).map(Arc::new);
+    let chart = chart.ok().and_then(|chart| chart.compile().ok());
     let words: Vec<String> = (0..n).map(|i| format!("word-{i}")).collect();
     let Value::Object(values) =
         json!({ "list": items(n), "words": words, "text": "aaaaaaaaab".repeat(n) })
@@ -289,20 +289,8 @@ fn template(n: usize, text: &str) -> Box<dyn Fn()> {
         return Box::new(|| {});
     };
     Box::new(move || {
-        let release =
-            ReleaseFacts { name: "a".into(), namespace: "b".into(), revision: 1, is_install: true };
-        let profile = Profile::Helm318;
         if let Some(chart) = &chart {
-            drop(black_box(chart.render(&RenderInput {
-                values: &values,
-                release: &release,
-                capabilities: &Capabilities::offline(profile),
-                profile,
-                lookups: &Lookups::offline(),
-                clock: UNIX_EPOCH,
-                seed: 1_u64.into(),
-                budget: Budget::default(),
-            })));
+            drop(black_box(render(chart, &values)));
         }
     })
 }

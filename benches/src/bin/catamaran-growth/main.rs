@@ -6,6 +6,8 @@
 #![allow(clippy::cast_precision_loss, reason = "sizes and times become a ratio that is printed")]
 
 mod cases;
+#[path = "../../render.rs"]
+mod render;
 
 use std::time::{Duration, Instant};
 

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::{Budget, KubeVersion, Profile, RandomSeed};
 use folder::Folder;
+pub use names::is_subdomain;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

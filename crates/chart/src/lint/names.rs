@@ -32,7 +32,9 @@ fn is_label(text: &str) -> bool {
         && text.chars().all(|c| c == '-' || edge(Some(c)))
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text has the form of a DNS-1123 subdomain, as most names have in Kubernetes: labels of `a-z`, `0-9`
+/// and `-`, which begin and end with a letter or digit, between dots. How long it may be is another matter.
+pub fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 

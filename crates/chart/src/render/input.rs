@@ -115,6 +115,11 @@ impl Lookups {
         Arc::make_mut(&mut self.known).insert(key, found);
     }
 
+    /// All that lookups have found.
+    pub fn found(&self) -> impl Iterator<Item = &Value> {
+        self.known.values()
+    }
+
     /// What is known of a lookup; `None` means it must be fetched.
     pub fn get(&self, key: &LookupKey) -> Option<&Value> {
         static NOTHING: Value = Value::Null;

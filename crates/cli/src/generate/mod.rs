@@ -68,9 +68,8 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
         .map_err(|error| error.to_string())?;
     let mut role = Role::new(&args.name, args.namespace.as_deref());
     let folder = args.watches_file.parent().unwrap_or(Path::new(""));
-    for (kind, served) in definitions::of_project(folder) {
-        role.knows(&kind, served);
-    }
+    let defined = definitions::of_project(folder);
+    role.knows(&defined);
     let code = args.watches_file.with_file_name("src").join("main.rs");
     if code.exists() {
         role.unknown(format!(
@@ -107,9 +106,7 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
         role.watches(&found);
         let of_account = accounts.entry(account).or_insert_with(|| {
             let mut role = Role::of_account(account, args.namespace.as_deref());
-            for (kind, served) in definitions::of_project(folder) {
-                role.knows(&kind, served);
-            }
+            role.knows(&defined);
             role
         });
         of_account.serves(&watch.gvk);

@@ -105,9 +105,10 @@ impl Role {
         rule.extend(verbs);
     }
 
-    /// What serves a kind need not be guessed.
-    pub fn knows(&mut self, kind: &str, served: Served) {
-        self.known.insert((served.group.clone(), kind.to_owned()), served);
+    /// What serves these kinds need not be guessed.
+    pub fn knows(&mut self, defined: &[(String, Served)]) {
+        let defined = defined.iter().cloned();
+        self.known.extend(defined.map(|(kind, served)| ((served.group.clone(), kind), served)));
     }
 
     fn served(&self, group: &str, kind: &str) -> Option<Served> {
@@ -116,14 +117,10 @@ impl Role {
 
     /// A kind that the operator carries.
     pub fn carries(&mut self, gvk: &GroupVersionKind) {
-        let known = self.served(&gvk.group, &gvk.kind).map(|served| served.resource);
-        let is_known = known.is_some();
-        let resource = known.unwrap_or_else(|| kinds::plural(&gvk.kind));
+        let resource = self.allow_owner(gvk);
         self.allow(&gvk.group, &resource, &["get", "list", "watch", "patch"]);
         self.allow(&gvk.group, &format!("{resource}/status"), &["patch"]);
-        // For clusters that ask for it where an owner's deletion is blocked.
-        self.allow(&gvk.group, &format!("{resource}/finalizers"), &["update"]);
-        if !is_known {
+        if self.served(&gvk.group, &gvk.kind).is_none() {
             self.guessed.insert(format!("{resource}.{}", gvk.group));
         }
     }
@@ -131,23 +128,22 @@ impl Role {
     /// A kind whose releases are made as the service account that has this role.
     pub fn serves(&mut self, gvk: &GroupVersionKind) {
         self.serves.insert(gvk.kind.clone());
+        self.allow_owner(gvk);
+    }
+
+    /// Allows to make objects that resources of a kind own; yields what serves the kind.
+    fn allow_owner(&mut self, gvk: &GroupVersionKind) -> String {
         let served = self.served(&gvk.group, &gvk.kind).map(|served| served.resource);
         let resource = served.unwrap_or_else(|| kinds::plural(&gvk.kind));
+        // For clusters that ask for it where an owner's deletion is blocked.
         self.allow(&gvk.group, &format!("{resource}/finalizers"), &["update"]);
+        resource
     }
 
     /// What is watched of the objects of a chart whose releases are made as a service account, and what is
     /// made for the chart itself.
     pub fn watches(&mut self, found: &Found) {
-        for (group, object) in &found.kinds {
-            if object != "List" {
-                self.object(group, object, found, &WATCHED);
-            }
-        }
-        let groupless = found.groupless.iter();
-        for (group, object) in groupless.filter_map(|kind| Some((kinds::group_of(kind)?, kind))) {
-            self.object(group, object, found, &WATCHED);
-        }
+        self.objects(found, &WATCHED);
         self.defines(found);
     }
 
@@ -172,17 +168,13 @@ impl Role {
             }
             Holder::ServiceAccount => &WRITTEN,
         };
-        for (group, object) in &found.kinds {
-            if object != "List" {
-                self.object(group, object, &found, verbs);
-            }
-        }
-        for object in &found.groupless {
-            match kinds::group_of(object) {
-                Some(group) => self.object(group, object, &found, verbs),
-                None if found.kinds.iter().any(|(_, known)| known == object) => {}
-                None => self.unknown(format!("the API group of {object} ({kind})")),
-            }
+        self.objects(&found, verbs);
+        let has_no_group = |object: &&String| {
+            kinds::group_of(object).is_none()
+                && !found.kinds.iter().any(|(_, known)| known == *object)
+        };
+        for object in found.groupless.iter().filter(has_no_group) {
+            self.unknown(format!("the API group of {object} ({kind})"));
         }
         for (version, object, named) in &found.lookups {
             let group = version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -199,6 +191,17 @@ impl Role {
         }
         for what in found.unknown {
             self.unknown(format!("{what} ({kind})"));
+        }
+    }
+
+    /// The objects of a chart whose API group is known.
+    fn objects(&mut self, found: &Found, verbs: &[&'static str]) {
+        for (group, object) in found.kinds.iter().filter(|(_, object)| object != "List") {
+            self.object(group, object, found, verbs);
+        }
+        let groupless = found.groupless.iter();
+        for (group, object) in groupless.filter_map(|kind| Some((kinds::group_of(kind)?, kind))) {
+            self.object(group, object, found, verbs);
         }
     }
 

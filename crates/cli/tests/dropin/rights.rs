@@ -1,7 +1,5 @@
 //! Under the rights that projects give.
 
-use std::process::Command;
-
 use serde_json::json;
 
 use crate::support::{MIRROR, Operator, Stage, config_map, is, until};
@@ -58,7 +56,7 @@ rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, upd
 async fn a_generated_role_is_enough() {
     let stage = Stage::of("generated", CHART).await;
     stage.write("helm-charts/demo/values.yaml", "more: {enabled: false}\n");
-    let (role, command) = under_the_printed_role(&stage).await;
+    let (role, command) = stage.under_the_printed_role().await;
     for line in [
         "resources: [pods/log, services]",
         "verbs: [get]",
@@ -83,24 +81,6 @@ async fn a_generated_role_is_enough() {
         assert!(!log.contains(word), "{log}");
     }
     nothing_was_forbidden(&stage);
-}
-
-/// What `generate rbac` prints for the stage's project, and `run` under that role alone.
-async fn under_the_printed_role(stage: &Stage) -> (String, Command) {
-    let namespace = stage.namespace.name();
-    let role = stage.command(&["generate", "rbac", "--namespace", namespace]).output().unwrap();
-    assert!(role.status.success(), "{role:?}");
-    let role = String::from_utf8(role.stdout).unwrap();
-    stage.write("role.yaml", &role);
-    stage.kubectl(&["apply", "-f", "role.yaml"]);
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let account = format!("--serviceaccount={namespace}:manager");
-    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
-    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
-    (role, command)
 }
 
 /// Admission hears of a new kind up to 30 s late, and until then refuses objects with an owner of it.
@@ -149,7 +129,7 @@ async fn a_role_for_several_charts_is_enough_for_all_their_ways() {
          - {{group: GROUP, version: v1, kind: Cache, chart: {chart}, overrideValues: {{httpRoute.enabled: \"\"}}}}\n\
          - {{group: GROUP, version: v1, kind: Mirror, chart: helm-charts/mirror}}\n"
     ));
-    let (_, command) = under_the_printed_role(&stage).await;
+    let (_, command) = stage.under_the_printed_role().await;
     let all = json!({ "ingress": { "enabled": true },
         "autoscaling": { "enabled": true, "minReplicas": 1, "maxReplicas": 2 } });
     let shop = stage.shop("web", &json!({ "more": { "enabled": true } }));
@@ -267,10 +247,7 @@ async fn of_two_replicas_without_a_lease_at_most_one_works() {
 async fn a_role_without_the_own_kind_is_told_with_what_it_lacks() {
     let stage = Stage::of("unread", MIRROR).await;
     stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let kubeconfig = stage.cluster.service_account(&stage.namespace, "manager").await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
+    let command = stage.as_manager().await;
     let operator = Operator::start(command, stage.folder.path());
     let told = "no right to list and watch the operator's own kind";
     operator.says(told);
@@ -363,7 +340,7 @@ spec:
 async fn a_right_that_is_missing_for_a_while_takes_nothing_back_and_runs_no_hook_again() {
     let stage = Stage::of("while", HOOKED).await;
     stage.write("helm-charts/demo/values.yaml", "size: 1\n");
-    let (role, command) = under_the_printed_role(&stage).await;
+    let (role, command) = stage.under_the_printed_role().await;
     let without = role.replace("resources: [configmaps]", "resources: [nothing]");
     assert_ne!(role, without, "{role}");
     stage.write("without.yaml", &without);

@@ -120,6 +120,22 @@ impl Stage {
     pub async fn under(&self, rules: &Value) -> Command {
         self.apply(&json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
             "metadata": { "name": "manager-role" }, "rules": rules }));
+        self.as_bound_manager().await
+    }
+
+    /// What `generate rbac` prints for the project, and `run` under that alone.
+    pub async fn under_the_printed_role(&self) -> (String, Command) {
+        let namespace = self.namespace.name();
+        let role = self.command(&["generate", "rbac", "--namespace", namespace]).output().unwrap();
+        assert!(role.status.success(), "{role:?}");
+        let role = String::from_utf8(role.stdout).unwrap();
+        self.write("role.yaml", &role);
+        self.kubectl(&["apply", "-f", "role.yaml"]);
+        (role, self.as_bound_manager().await)
+    }
+
+    /// `run` as the service account `manager`, which is made, and has the role `manager-role`.
+    async fn as_bound_manager(&self) -> Command {
         self.kubectl(&["create", "serviceaccount", "manager"]);
         let account = format!("--serviceaccount={}:manager", self.namespace.name());
         self.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);

@@ -150,19 +150,12 @@ async fn scope_namespace_uninstalls_what_was_deployed_elsewhere_and_runs_no_hook
 async fn with_account(stage: &Stage) -> Operator {
     let namespace = stage.namespace.name();
     watches(stage, "serviceAccountName: deployer");
-    let role = stage.command(&["generate", "rbac", "--namespace", namespace]).output().unwrap();
-    assert!(role.status.success(), "{role:?}");
-    let role = String::from_utf8(role.stdout).unwrap();
-    stage.write("role.yaml", &role);
-    stage.kubectl(&["apply", "-f", "role.yaml"]);
-    stage.kubectl(&["create", "serviceaccount", "manager"]);
-    let account = format!("--serviceaccount={namespace}:manager");
-    stage.kubectl(&["create", "rolebinding", "manager", "--role=manager-role", &account]);
+    let (_, command) = stage.under_the_printed_role().await;
     // Where the key is kept that records are signed with; it is in the operator's namespace.
-    let verbs = "--verb=get,create,update";
+    let (verbs, account) =
+        ("--verb=get,create,update", format!("--serviceaccount={namespace}:manager"));
     stage.kubectl(&["create", "role", "record-key", verbs, "--resource=secrets"]);
     stage.kubectl(&["create", "rolebinding", "record-key", "--role=record-key", &account]);
-    let command = stage.as_manager().await;
     Operator::start(command, stage.folder.path())
 }
 

@@ -28,10 +28,7 @@ async fn of_the_namespaces_those_that_are_named() {
             stage.kubectl(&["create", "rolebinding", name, "-n", namespace, &role_of, &subject]);
         }
     }
-    let kubeconfig = stage.cluster.service_account(&stage.namespace, account).await.unwrap();
-    let mut command =
-        stage.command(&["run", "--health-probe-bind-address=0", "--metrics-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
+    let mut command = stage.as_manager().await;
     command.env("WATCH_NAMESPACE", format!(" {first} , {} ", second.name()));
     let operator = Operator::start(command, stage.folder.path());
     let shop = stage.shop("web", &json!({ "objects": [config_map("web", &json!({ "a": "1" }))] }));

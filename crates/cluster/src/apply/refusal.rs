@@ -74,7 +74,7 @@ pub(super) fn classify(status: &Status) -> FailureKind {
         (409, _) => FailureKind::Conflict,
         // Admission (OwnerReferencesPermissionEnforcement) learns of a new kind of owners up to 30 s later.
         (403, _) if status.message.contains("cannot find RESTMapping") => FailureKind::Unavailable,
-        (403, _) if lacks_permission(&status.message) => FailureKind::MissingPermission,
+        (403, _) if redact::lacks_permission(&status.message) => FailureKind::MissingPermission,
         (403, _) => FailureKind::Forbidden,
         (404, _) if about_namespace => FailureKind::NamespaceNotFound,
         (404 | 410, _) => FailureKind::NotFound,
@@ -84,18 +84,6 @@ pub(super) fn classify(status: &Status) -> FailureKind {
         (401 | 429 | 500..=599, _) => FailureKind::Unavailable,
         _ => FailureKind::Other,
     }
-}
-
-/// Whether a 403 is the word of authorization and not of admission, by the texts of kube-apiserver
-/// (`responsewriters.Forbidden`) and of its check against the escalation of rights, which looks into the
-/// same caches. Admission says `forbidden: ` as well, or lets others speak after it: their words are
-/// theirs.
-fn lacks_permission(message: &str) -> bool {
-    let Some((object, reason)) = message.split_once("forbidden: ") else { return false };
-    let is_authorization = reason.starts_with("User \"") && reason.contains("\" cannot ");
-    let is_escalation = reason.starts_with("user \"")
-        && reason.contains(" is attempting to grant RBAC permissions not currently held");
-    !object.starts_with("admission webhook") && (is_authorization || is_escalation)
 }
 
 #[cfg(test)]

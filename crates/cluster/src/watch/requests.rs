@@ -16,15 +16,15 @@ use serde_json::Value;
 
 use super::{Content, PAGE, Target};
 use crate::items::{Item, Kind, Malformed, Read, Reader};
+use crate::timeouts::Timeouts;
 
 /// How many bytes a page of a list should have. The API server holds a page in memory, too.
 const PAGE_BYTES: usize = 8 << 20;
 /// How many objects a page has at most.
 const LARGEST_PAGE: usize = 500;
-/// How long the next bytes of a list may take.
-const LIST_IDLE: Duration = Duration::from_secs(30);
-/// How long nothing may come of a watch; the API server sends a bookmark about once a minute.
-const WATCH_IDLE: Duration = Duration::from_secs(90);
+/// How long the next bytes of a list may take, and of a watch.
+const LIST_IDLE: Duration = Timeouts::DEFAULT.body;
+const WATCH_IDLE: Duration = Timeouts::DEFAULT.follow;
 /// The HTTP status of a watch, or a list, that is out of step.
 const GONE: u16 = 410;
 

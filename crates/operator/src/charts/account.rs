@@ -1,7 +1,7 @@
 //! The service account as which the requests of a release are made.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use catamaran_cluster::apply::Applier;
 use catamaran_cluster::conditions::reasons;
@@ -18,7 +18,6 @@ use crate::client::Impersonation;
 const MOST_CLIENTS: usize = 256;
 
 /// What the requests of a release are made with.
-#[derive(Clone)]
 pub(super) struct Access {
     /// Reads and writes the release.
     pub driver: Driver,
@@ -29,7 +28,7 @@ pub(super) struct Access {
 /// Who makes the requests of releases.
 pub(super) struct Requester {
     /// With the rights of the operator.
-    own: Access,
+    own: Arc<Access>,
     account: Option<Account>,
 }
 
@@ -37,7 +36,7 @@ pub(super) struct Requester {
 struct Account {
     name: String,
     impersonation: Impersonation,
-    by_namespace: Mutex<HashMap<String, Access>>,
+    by_namespace: Mutex<HashMap<String, Arc<Access>>>,
 }
 
 impl Requester {
@@ -49,7 +48,7 @@ impl Requester {
             impersonation: impersonation.clone(),
             by_namespace: Mutex::default(),
         });
-        Self { own, account }
+        Self { own: Arc::new(own), account }
     }
 
     /// What the operator's own requests are made with.
@@ -63,17 +62,17 @@ impl Requester {
     }
 
     /// What the requests of a release in this namespace are made with.
-    pub fn of(&self, namespace: &str) -> Access {
+    pub fn of(&self, namespace: &str) -> Arc<Access> {
         let Some(account) = &self.account else { return self.own.clone() };
         let mut known = account.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(access) = known.get(namespace) {
             return access.clone();
         }
         let client = account.impersonation.client(namespace, &account.name);
-        let access = Access {
+        let access = Arc::new(Access {
             driver: self.own.driver.clone().with_client(client.clone()),
             reader: self.own.reader.clone().with_client(client),
-        };
+        });
         if known.len() >= MOST_CLIENTS {
             known.clear();
         }

@@ -56,7 +56,7 @@ impl ChartController {
         let (namespace, name) = (id.namespace.clone(), id.name.clone());
         let target = Target { resource: mapping.resource, namespace, name };
         self.vigils.asking(key);
-        let reader = self.requester.of(&self.site_of(&key.object).namespace).reader;
+        let reader = &self.requester.of(&self.site_of(&key.object).namespace).reader;
         let Ok(Some(live)) = reader.get(&target).await else { return (None, false) };
         let found = reader.inquire(&target, &live).await;
         let namespace = id.namespace.as_deref().unwrap_or_default();

@@ -196,6 +196,7 @@ impl ChartController {
         self.requester
             .of(namespace)
             .driver
+            .clone()
             .record_policy(RecordPolicy::Authenticate { keys, owner })
     }
 }

@@ -285,7 +285,7 @@ impl ChartController {
 
     pub(super) fn owner(&self, resource: &DynamicObject) -> Owner {
         let namespace = resource.namespace();
-        let driver = self.requester.of(namespace.as_deref().unwrap_or(&self.home)).driver;
+        let driver = &self.requester.of(namespace.as_deref().unwrap_or(&self.home)).driver;
         let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
             api_version: self.gvk.api_version(),
             kind: self.gvk.kind.clone(),

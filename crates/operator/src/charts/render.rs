@@ -98,7 +98,6 @@ impl ChartController {
         let Draw { clock, seed } = draw;
         let mut lookups = Lookups::online();
         let mut looked = false;
-        let mut secrets = Vec::new();
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, release) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
@@ -119,35 +118,31 @@ impl ChartController {
             match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
                 Err(RenderError::Needs(keys)) => {
                     looked = true;
-                    let reader = self.requester.of(&facts.namespace).reader;
+                    let access = self.requester.of(&facts.namespace);
                     let reader = Reader {
-                        applier: &reader,
+                        applier: &access.reader,
                         mapper: &self.mapper,
                         within: (self.scope == Scope::Namespace).then_some(&*facts.namespace),
                     };
                     for key in keys {
                         let found = lookup::fetch(&reader, &key).await?;
-                        let found = without_keys(found);
-                        collect_secrets(&found, &mut secrets);
-                        lookups.insert(key, found);
+                        lookups.insert(key, without_keys(found));
                     }
                 }
                 // What it was told may become another thing, of which no watch tells.
                 Err(error) if looked || self.asks_for_apis => {
-                    let (told, hidden) = (error.to_string(), hide(&secrets, &error.to_string()));
-                    let is_quoted = told != hidden;
-                    return Err(if is_quoted {
-                        Trouble::Redacted(hidden)
-                    } else {
+                    let told = error.to_string();
+                    let hidden = sensitive(&lookups).hide(&told);
+                    return Err(if hidden == told {
                         Trouble::AfterLookup(error)
+                    } else {
+                        Trouble::Redacted(hidden)
                     });
                 }
                 rendered => {
                     let mut rendered = rendered?;
-                    if !secrets.is_empty() {
-                        // Who reads the notes in a condition need not be allowed to read Secrets.
-                        rendered.notes = hide(&secrets, &rendered.notes);
-                    }
+                    // Who reads the notes in a condition need not be allowed to read Secrets.
+                    rendered.notes = sensitive(&lookups).hide(&rendered.notes);
                     return Ok(rendered);
                 }
             }
@@ -156,18 +151,10 @@ impl ChartController {
     }
 }
 
-/// What a chart has looked up that is a Secret, or a list of Secrets.
-fn collect_secrets(found: &Value, secrets: &mut Vec<Value>) {
-    match (found.get("kind").and_then(Value::as_str), found.get("items").and_then(Value::as_array))
-    {
-        (Some("Secret"), _) => secrets.push(found.clone()),
-        (Some("SecretList"), Some(items)) => secrets.extend(items.iter().cloned()),
-        _ => {}
-    }
-}
-
-fn hide(secrets: &[Value], text: &str) -> String {
-    Sensitive::of(secrets.iter()).hide(text)
+/// What the Secrets hold that a chart has looked up, by themselves or in lists.
+fn sensitive(lookups: &Lookups) -> Sensitive {
+    let lists = lookups.found().filter_map(|found| found.get("items")?.as_array());
+    Sensitive::of(lookups.found().chain(lists.flatten()))
 }
 
 /// Whether what a chart makes depends on the APIs of the cluster.

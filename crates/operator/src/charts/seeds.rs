@@ -117,7 +117,7 @@ impl ChartController {
         site: &Site,
         now: &Seed,
     ) -> Result<Seed, ApplyError> {
-        let reader = self.requester.of(&site.namespace).reader;
+        let reader = &self.requester.of(&site.namespace).reader;
         let target = target(resource, site);
         let mut secret = self.secret(resource, &target, now);
         let live = match reader.create(&target, &secret).await {
@@ -165,7 +165,7 @@ impl ChartController {
         if !self.memory().is_seed_kept(key) {
             return;
         }
-        let reader = self.requester.of(&site.namespace).reader;
+        let reader = &self.requester.of(&site.namespace).reader;
         let target = target(resource, site);
         if let Ok(Some(live)) = reader.get(&target).await {
             let uid = metadata_str(&live, "uid");

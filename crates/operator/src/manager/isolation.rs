@@ -23,11 +23,7 @@ pub(super) fn unlimited(watches: &[Watch]) -> Vec<GroupVersionKind> {
 
 /// Logs one line that names those of these kinds that are namespaced, if the role of the operator is
 /// cluster-wide.
-pub(super) async fn warn_of_unlimited(
-    kinds: Vec<GroupVersionKind>,
-    mapper: Mapper,
-    client: Client,
-) {
+pub(super) async fn log_unlimited(kinds: Vec<GroupVersionKind>, mapper: Mapper, client: Client) {
     let mut namespaced = Vec::new();
     for gvk in kinds {
         if mapper.resolve(&gvk).await.is_ok_and(|mapping| mapping.namespaced) {

@@ -122,7 +122,7 @@ impl Running {
         let unlimited = isolation::unlimited(&watches);
         if !unlimited.is_empty() {
             let told =
-                isolation::warn_of_unlimited(unlimited, mapper.clone(), connections.plain.clone());
+                isolation::log_unlimited(unlimited, mapper.clone(), connections.plain.clone());
             let stop = feeds.stop.clone();
             tokio::spawn(async move { stop.run_until_cancelled(told).await });
         }

@@ -1,6 +1,10 @@
 //! Whose rights the releases of an entry have, and where their objects may be.
 
+use catamaran_chart::lint::is_subdomain;
 use catamaran_release::Scope;
+
+/// The longest name of a service account.
+const LONGEST_NAME: usize = 253;
 
 /// `scope` and `serviceAccountName`.
 pub(super) fn isolation(
@@ -21,23 +25,13 @@ pub(super) fn isolation(
         "namespace" => Scope::Namespace,
         other => return Err(format!("invalid scope: {other:?} is none of cluster, namespace")),
     };
-    if let Some(name) = account.as_ref().filter(|name| !is_subdomain(name)) {
+    if let Some(name) =
+        account.as_ref().filter(|name| name.len() > LONGEST_NAME || !is_subdomain(name))
+    {
         return Err(format!(
             "invalid serviceAccountName: {name:?} must be the name of a service account: lower case letters, \
              digits, '-' and '.'"
         ));
     }
     Ok((scope, account))
-}
-
-/// Whether a text is a DNS-1123 subdomain, as names of service accounts are.
-fn is_subdomain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty()
-            && label.chars().all(is_allowed)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
 }

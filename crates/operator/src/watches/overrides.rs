@@ -76,11 +76,10 @@ impl Overrides {
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<(), String> {
         for (key, value) in raw {
-            let text = scalar(value).ok_or_else(|| {
+            let written = scalar(value).ok_or_else(|| {
                 format!("failed to expand override values: {key:?} must be a scalar, not a list or a map")
             })?;
-            let written = text.clone();
-            let text = expand(&text, &environment);
+            let text = expand(&written, &environment);
             let text = standalone("overrideValues", &text, SystemTime::now(), fresh_seed())
                 .map_err(|error| format!("failed to expand override values: {key:?}: {error}"))?;
             let parse = match types {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use catamaran_chart::ReleaseFacts;
+use catamaran_chart::lint::is_subdomain;
 use catamaran_chart::manifest::parse_objects;
 
 use super::view::{Desired, History};
@@ -142,14 +143,7 @@ impl History {
 
 /// Helm's rule for release names.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
-    let part = |part: &str| {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !part.is_empty()
-            && part.chars().all(inner)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    if name.len() <= 53 && name.split('.').all(part) {
+    if name.len() <= 53 && is_subdomain(name) {
         return Ok(());
     }
     Err(Error::InvalidName { name: name.to_owned() })
