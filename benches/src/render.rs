@@ -25,6 +25,7 @@ pub fn render(chart: &CompiledChart, values: &Map<String, Value>) -> Result<Rend
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 1_u64.into(),
+        random_overrides: None,
         budget: Budget::default(),
     });
     rendered.map_err(|error| anyhow!(error.text(profile)))

@@ -103,6 +103,7 @@ fn render(
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         seed: 7_u64.into(),
+        random_overrides: None,
         budget,
     });
     match rendered {

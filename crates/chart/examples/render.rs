@@ -62,6 +62,7 @@ fn render(chart: &CompiledChart) -> Result<Rendered, RenderError> {
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 1.into(),
+        random_overrides: None,
         budget: Budget::default(),
     })
 }

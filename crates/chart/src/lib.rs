@@ -28,7 +28,7 @@ pub mod render;
 mod share;
 pub mod values;
 
-pub use catamaran_sprig::Drawn;
+pub use catamaran_sprig::{Drawn, RandomCall, RandomOverride, RandomOverrides, RandomText};
 pub use chart::{Chart, Crd, Dependency, File, Lock, Maintainer, Metadata, chart_yaml};
 pub use error::{LoadError, ManifestError, Position, RenderError};
 pub use gojson::kind as json_kind;

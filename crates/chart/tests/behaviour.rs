@@ -69,6 +69,7 @@ fn render_with(
         lookups,
         clock: UNIX_EPOCH,
         seed: 7.into(),
+        random_overrides: None,
         budget,
     })
 }

@@ -34,6 +34,7 @@ fn on_day(chart: &CompiledChart, day: u32, values: &Value) -> (String, Option<Dr
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH + DAY * day,
         seed: RandomSeed::from(7).drawn_at(UNIX_EPOCH + DAY * 1000),
+        random_overrides: None,
         budget: Budget::default(),
     });
     let rendered = rendered.unwrap();

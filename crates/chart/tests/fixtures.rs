@@ -96,6 +96,7 @@ fn render(asked: &Asked, folder: &Path, profile: Profile) -> Result<Rendered, St
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 0.into(),
+        random_overrides: None,
         budget: Budget::default(),
     };
     chart.render(&input).map_err(|error| error.text(profile))

@@ -107,6 +107,7 @@ fn run(template: &str) -> Result<String, String> {
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 7_u64.into(),
+        random_overrides: None,
         budget: Budget::default(),
     };
     let rendered = chart(template).render(&input).map_err(|error| error.to_string())?;

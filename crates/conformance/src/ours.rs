@@ -56,6 +56,7 @@ fn attempt(case: &Case) -> Result<(String, String), String> {
             lookups: &Lookups::offline(),
             clock: SystemTime::now(),
             seed: RandomState::new().build_hasher().finish().into(),
+            random_overrides: None,
             budget: Budget::default(),
         })
         .map_err(|error| explain(&error, profile))?;

@@ -180,6 +180,7 @@ const PARSED_PER_STEP: u64 = 4;
 pub struct RandomSeed {
     bits: [u8; 32],
     since: Option<SystemTime>,
+    as_of: Option<SystemTime>,
 }
 
 impl RandomSeed {
@@ -199,11 +200,23 @@ impl RandomSeed {
     pub fn since(&self) -> Option<SystemTime> {
         self.since
     }
+
+    /// The same, where what is made of it is renewed as is due at this time, whatever the rendering's
+    /// clock says.
+    #[must_use]
+    pub fn renewed_as_of(self, time: SystemTime) -> Self {
+        Self { as_of: Some(time), ..self }
+    }
+
+    /// The time that decides what is renewed, if it is not the rendering's clock.
+    pub fn as_of(&self) -> Option<SystemTime> {
+        self.as_of
+    }
 }
 
 impl From<[u8; 32]> for RandomSeed {
     fn from(bits: [u8; 32]) -> Self {
-        Self { bits, since: None }
+        Self { bits, since: None, as_of: None }
     }
 }
 

@@ -28,6 +28,7 @@ mod json;
 mod lists;
 mod merge;
 mod numeric;
+mod overrides;
 mod paths;
 mod pki;
 mod random;
@@ -45,7 +46,8 @@ mod yamls;
 pub use dates::check_time;
 pub use durations::parse_duration;
 pub use json::check_json;
-pub use random::{Drawn, drawn, enter_template};
+pub use overrides::{RandomCall, RandomOverride, RandomOverrides, RandomText};
+pub use random::{Drawn, drawn, enter_template, override_random, random_texts};
 pub use regex_syntax::check_regex;
 pub use urls::check_url;
 

@@ -14,6 +14,7 @@ use catamaran_gotemplate::{Ctx, FuncError, Value};
 use sha2::{Digest, Sha256};
 
 use crate::args::{Outcome, announce, chars, int, string, text};
+use crate::overrides::{Alphabet, RandomCall, RandomOverrides, RandomText, RandomTexts};
 
 /// What one draw costs, in steps.
 const DRAW_STEPS: u64 = 30;
@@ -21,20 +22,20 @@ const DRAW_STEPS: u64 = 30;
 items! {
     /// A string of so many random letters and digits.
     sprig "COUNT -> string", "{{ randAlphaNum 8 | len }}" => "8";
-    "randAlphaNum"(Int) => |ctx, args| random_text(ctx, "randAlphaNum", args, |c| c.is_ascii_alphanumeric());
+    "randAlphaNum"(Int) => |ctx, args| random_text(ctx, "randAlphaNum", args, Alphabet::Alphanumeric);
     /// A string of so many random letters.
     sprig "COUNT -> string", r#"{{ randAlpha 8 | regexMatch "^[a-zA-Z]{8}$" }}"# => "true";
-    "randAlpha"(Int) => |ctx, args| random_text(ctx, "randAlpha", args, |c| c.is_ascii_alphabetic());
+    "randAlpha"(Int) => |ctx, args| random_text(ctx, "randAlpha", args, Alphabet::Letters);
     /// A string of so many random digits.
     sprig "COUNT -> string", r#"{{ randNumeric 8 | regexMatch "^[0-9]{8}$" }}"# => "true";
-    "randNumeric"(Int) => |ctx, args| random_text(ctx, "randNumeric", args, |c| c.is_ascii_digit());
+    "randNumeric"(Int) => |ctx, args| random_text(ctx, "randNumeric", args, Alphabet::Digits);
     /// A string of so many random printable ASCII characters.
     sprig "COUNT -> string", "{{ randAscii 8 | len }}" => "8";
-    "randAscii"(Int) => |ctx, args| random_text(ctx, "randAscii", args, |_| true);
+    "randAscii"(Int) => |ctx, args| random_text(ctx, "randAscii", args, Alphabet::Printable);
     /// So many random bytes, in base 64.
     sprig "COUNT -> string", "{{ randBytes 8 | b64dec | len }}" => "8";
     "randBytes"(Int) => |ctx, args| {
-        begin(ctx, "randBytes", args)?;
+        let call = begin(ctx, "randBytes", args)?;
         let Ok(count) = usize::try_from(int(args, 0)) else {
             return Err(FuncError::new("runtime error: makeslice: len out of range"));
         };
@@ -42,7 +43,7 @@ items! {
         announce(ctx, count.saturating_mul(3))?;
         let mut data = vec![0; count];
         fill(ctx, &mut data);
-        string(ctx, STANDARD.encode(data))
+        finish(ctx, call, Alphabet::Base64, STANDARD.encode(data))
     };
     /// A random number from the first to the second, which is not among them.
     sprig "MIN MAX -> int", "{{ randInt 7 8 }}" => "7";
@@ -71,14 +72,14 @@ items! {
     /// A random UUID, of version 4.
     sprig "-> string", "{{ uuidv4 | len }}" => "36";
     "uuidv4"() => |ctx, _| {
-        begin(ctx, "uuidv4", &[])?;
+        let call = begin(ctx, "uuidv4", &[])?;
         ctx.meter.charge_steps(DRAW_STEPS)?;
         let mut data = [0_u8; 16];
         fill(ctx, &mut data);
         let number = u128::from_be_bytes(data) & !(0xf << 76 | 0b11 << 62) | 4 << 76 | 0b10 << 62;
         let hex = format!("{number:032x}");
         let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| hex.get(range).unwrap_or_default().to_owned());
-        string(ctx, parts.join("-"))
+        finish(ctx, call, Alphabet::Uuid, parts.join("-"))
     };
 }
 
@@ -91,6 +92,8 @@ struct Generator {
     begun: HashMap<[u8; 32], u64>,
     random: Random,
     drawn: Option<Drawn>,
+    overrides: RandomOverrides,
+    texts: RandomTexts,
 }
 
 /// What a rendering drew.
@@ -116,6 +119,22 @@ pub fn drawn(ctx: &Ctx) -> Option<Drawn> {
     ctx.extension::<Generator>()?.drawn
 }
 
+/// Makes random functions give what the overrides say.
+pub fn override_random(ctx: &mut Ctx, overrides: RandomOverrides) {
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        generator.overrides = overrides;
+    } else {
+        ctx.extend(Generator { overrides, ..Generator::default() });
+    }
+}
+
+/// The texts that random functions gave, in the order of the calls. Texts that are too short to be
+/// recognized, and those beyond [`RandomTexts`]'s bounds, are left out.
+pub fn random_texts(ctx: &mut Ctx) -> Vec<RandomText> {
+    let generator = ctx.extension_mut::<Generator>();
+    generator.map(|generator| std::mem::take(&mut generator.texts).into_vec()).unwrap_or_default()
+}
+
 /// Notes a certificate that is to be made anew at a time, and how often that has happened.
 pub(crate) fn note_certificate(ctx: &mut Ctx, renew_at: Option<SystemTime>, renewals: u64) {
     let drawn = ctx.extension_mut::<Generator>().and_then(|generator| generator.drawn.as_mut());
@@ -131,12 +150,19 @@ pub(crate) fn note_certificate(ctx: &mut Ctx, renew_at: Option<SystemTime>, rene
 ///
 /// # Errors
 /// A budget that is used up by what its arguments are printed as.
-pub(crate) fn begin(ctx: &mut Ctx, function: &str, args: &[Value]) -> Result<(), FuncError> {
+pub(crate) fn begin(
+    ctx: &mut Ctx,
+    function: &str,
+    args: &[Value],
+) -> Result<RandomCall, FuncError> {
+    let mut call = Sha256::new_with_prefix(b"catamaran random call");
     let mut hash = Sha256::new_with_prefix(b"catamaran template randomness");
     hash.update(ctx.seed().as_bytes());
     let mut part = |bytes: &[u8]| {
-        hash.update(bytes.len().to_be_bytes());
-        hash.update(bytes);
+        for hash in [&mut call, &mut hash] {
+            hash.update(bytes.len().to_be_bytes());
+            hash.update(bytes);
+        }
     };
     part(ctx.extension::<Generator>().map_or("", |it| it.template.as_str()).as_bytes());
     part(function.as_bytes());
@@ -147,14 +173,34 @@ pub(crate) fn begin(ctx: &mut Ctx, function: &str, args: &[Value]) -> Result<(),
     if ctx.extension::<Generator>().is_none() {
         ctx.extend(Generator::default());
     }
-    let Some(generator) = ctx.extension_mut::<Generator>() else { return Ok(()) };
-    let ordinal = generator.begun.entry(draw).or_default();
-    let mut hash = Sha256::new_with_prefix(draw);
-    hash.update(ordinal.to_be_bytes());
-    *ordinal += 1;
-    generator.random = Random { key: hash.finalize().into(), counter: 0 };
-    generator.drawn.get_or_insert_default();
-    Ok(())
+    let mut ordinal = 0;
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        let begun = generator.begun.entry(draw).or_default();
+        ordinal = *begun;
+        *begun += 1;
+    }
+    call.update(ordinal.to_be_bytes());
+    let call = RandomCall::from_hash(call.finalize().into());
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        let key = generator.overrides.seed_of(call).map_or(draw, |seed| *seed.as_bytes());
+        let mut hash = Sha256::new_with_prefix(key);
+        hash.update(ordinal.to_be_bytes());
+        generator.random = Random { key: hash.finalize().into(), counter: 0 };
+        generator.drawn.get_or_insert_default();
+    }
+    Ok(call)
+}
+
+/// Ends a call that gives a random text: its override, if there is one that the call could have given.
+fn finish(ctx: &mut Ctx, call: RandomCall, alphabet: Alphabet, text: String) -> Outcome {
+    let mut random = RandomText { call, text, alphabet };
+    if let Some(generator) = ctx.extension_mut::<Generator>() {
+        if let Some(text) = generator.overrides.text_of(call).filter(|it| random.could_be(it)) {
+            text.clone_into(&mut random.text);
+        }
+        generator.texts.note(&random);
+    }
+    string(ctx, random.text)
 }
 
 /// Fills a buffer with random bytes of the draw that was begun.
@@ -232,15 +278,15 @@ fn below(ctx: &mut Ctx, limit: u64) -> u64 {
     }
 }
 
-fn random_text(ctx: &mut Ctx, function: &str, args: &[Value], wanted: fn(char) -> bool) -> Outcome {
-    begin(ctx, function, args)?;
+fn random_text(ctx: &mut Ctx, function: &str, args: &[Value], alphabet: Alphabet) -> Outcome {
+    let call = begin(ctx, function, args)?;
     // Fewer than none: Helm swallows the error and gives nothing.
     let count = usize::try_from(int(args, 0)).unwrap_or(0);
     announce(ctx, count)?;
     ctx.meter.charge_steps(u64::try_from(count).unwrap_or(u64::MAX))?;
-    let set: Vec<u8> = (b' '..=b'~').filter(|byte| wanted(char::from(*byte))).collect();
+    let set: Vec<u8> = (b' '..=b'~').filter(|byte| alphabet.contains(*byte)).collect();
     let size = u64::try_from(set.len()).unwrap_or(1).max(1);
-    let mut out = Vec::with_capacity(count);
+    let mut out = String::with_capacity(count);
     // A byte is fair below the largest multiple of the set's size.
     let fair = 256 - 256 % size;
     let mut block = [0; 32];
@@ -248,7 +294,7 @@ fn random_text(ctx: &mut Ctx, function: &str, args: &[Value], wanted: fn(char) -
         fill(ctx, &mut block);
         let picks = block.iter().map(|byte| u64::from(*byte)).filter(|byte| *byte < fair);
         let picks = picks.filter_map(|byte| set.get(usize::try_from(byte % size).unwrap_or(0)));
-        out.extend(picks.take(count - out.len()));
+        out.extend(picks.take(count - out.len()).map(|byte| char::from(*byte)));
     }
-    string(ctx, out)
+    finish(ctx, call, alphabet, out)
 }

@@ -84,6 +84,7 @@ fn render(
         lookups: &Lookups::offline(),
         clock: options.clock,
         seed: options.seed,
+        random_overrides: None,
         budget: options.budget,
     };
     let rendered = if options.skip_schema_validation {

@@ -9,7 +9,7 @@ mod split;
 
 use std::collections::BTreeMap;
 
-use catamaran_sprig::Drawn;
+use catamaran_sprig::{Drawn, RandomText};
 use catamaran_yaml::Numbers;
 use serde_json::Value;
 
@@ -78,6 +78,9 @@ pub struct Rendered {
     pub warnings: Vec<String>,
     /// What was drawn by chance; `None` if nothing was.
     pub drawn: Option<Drawn>,
+    /// The texts that random functions gave, in the order of the calls: at most 2000, of 64 KiB in all,
+    /// and none of fewer than 5 characters.
+    pub random_texts: Vec<RandomText>,
 }
 
 /// Bytes of documents whose heads take much longer to read than a thread to start.

@@ -46,6 +46,9 @@ pub(super) fn render(
         if again { (Ahead::default(), prepare()) } else { Ahead::beside(chart, profile, prepare) };
     let (heap, prepared) = prepared?;
     ctx.heap = heap;
+    if let Some(overrides) = input.random_overrides {
+        catamaran_sprig::override_random(&mut ctx, overrides.clone());
+    }
     check_kube_version(chart, input)?;
     let state = State::new(input.lookups.clone());
     let files = run_all(&mut ctx, &prepared, cache, ahead, input, state);
@@ -55,10 +58,12 @@ pub(super) fn render(
     }
     let files = files?;
     let drawn = catamaran_sprig::drawn(&ctx);
+    let random_texts = catamaran_sprig::random_texts(&mut ctx);
     // Values and output together would be more than either.
     drop(ctx);
     let known = again.then_some(&cache.heads);
-    Ok(Some(Rendered { drawn, ..finish(files, &prepared, steps, input.profile, known)? }))
+    let rendered = finish(files, &prepared, steps, input.profile, known)?;
+    Ok(Some(Rendered { drawn, random_texts, ..rendered }))
 }
 
 /// What Helm logs of values before it renders, in the end why it does not.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 
 use super::{Budget, Capabilities, RandomSeed};
-use crate::Profile;
+use crate::{Profile, RandomOverrides};
 
 /// What a chart sees as `.Release`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct RenderInput<'a> {
     pub clock: SystemTime,
     /// Where random values, passwords among them, come from: the same seed, the same values.
     pub seed: RandomSeed,
+    /// What calls of random functions give instead of what the seed makes.
+    pub random_overrides: Option<&'a RandomOverrides>,
     /// How far the rendering may go. A chart that goes beyond fails with
     /// [`crate::RenderError::Budget`]; it cannot hang or kill the process.
     pub budget: Budget,

@@ -202,6 +202,7 @@ mod tests {
             lookups: &Lookups::offline(),
             clock: UNIX_EPOCH,
             seed: 7_u64.into(),
+            random_overrides: None,
             budget: Budget::default(),
         };
         let without_crds = |rendered| Rendered { crds: Vec::new(), ..rendered };

@@ -27,6 +27,7 @@ fn render(folder: &str, values: &Map<String, Value>, profile: Profile) -> Render
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 0.into(),
+        random_overrides: None,
         budget: Budget::default(),
     });
     rendered.unwrap_or_else(|error| panic!("{folder}: {}", error.text(profile)))

@@ -98,6 +98,7 @@ fn render_with(
         lookups,
         clock: UNIX_EPOCH,
         seed: 0_u64.into(),
+        random_overrides: None,
         budget,
     })
 }

@@ -186,6 +186,7 @@ fn render(chart: &Path) -> String {
             lookups: &Lookups::offline(),
             clock: SystemTime::UNIX_EPOCH,
             seed: 1.into(),
+            random_overrides: None,
             budget: Budget { steps, keys, ..default },
         })
     });

@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Error, Result, anyhow, bail};
 use catamaran_chart::{
-    Capabilities, Chart, CompiledChart, Lookups, ReleaseFacts, RenderInput, Rendered, fresh_seed,
+    Capabilities, Chart, CompiledChart, Lookups, RandomOverrides, ReleaseFacts, RenderInput,
+    Rendered, fresh_seed,
 };
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
-use catamaran_release::plan::{Goal, is_drawn_alike};
+use catamaran_release::plan::{Goal, another_time, is_same_but_generated, kept_random_texts};
 use catamaran_release::{
     Action, Definitions, Desired, Driver, Error as ReleaseError, History, Kept, Method, Release,
     Status, Ways, WhyKept,
@@ -226,23 +227,31 @@ impl<'a> Deployment<'a> {
         out: &mut impl Write,
     ) -> Result<Wish> {
         if let Some(facts) = self.begun(history, chart, config) {
-            let mut render = |clock| self.render(chart, config, &facts, clock, out);
-            let rendered = render(SystemTime::now())?;
+            let (clock, none) = (SystemTime::now(), RandomOverrides::default());
+            let mut render = |clock, random: &RandomOverrides| {
+                self.render(chart, config, &facts, (clock, random), out)
+            };
+            let mut rendered = render(clock, &none)?;
+            let mut drawn = false;
+            if let Some(newest) = history.newest() {
+                let kept = kept_random_texts(newest, &rendered, fresh_seed());
+                if !kept.is_empty() {
+                    rendered = render(clock, &kept)?;
+                }
+                // What still differs may be what the chart generates anew each time.
+                let other = render(another_time(clock), &kept)?;
+                drawn = is_same_but_generated(newest, &rendered, &other);
+            }
             let desired = Desired::new(chart.chart(), config, &rendered, &facts).of_any_chart();
             let is_same = history.decide(&desired)? == Action::Resume;
-            // What is not the same may be what the chart draws anew each time.
-            let drawn = !is_same && {
-                let other = render(SystemTime::now() + A_YEAR)?;
-                let newest = history.newest();
-                newest.is_some_and(|newest| is_drawn_alike(newest, &rendered, &other))
-            };
             if is_same || drawn {
                 eprintln!("going on with revision {}, which was begun earlier", facts.revision);
-                return Ok(Wish { facts, rendered, drawn });
+                return Ok(Wish { facts, rendered, drawn: drawn && !is_same });
             }
         }
         let facts = history.next_facts();
-        let rendered = self.render(chart, config, &facts, SystemTime::now(), out)?;
+        let random = (SystemTime::now(), &RandomOverrides::default());
+        let rendered = self.render(chart, config, &facts, random, out)?;
         Ok(Wish { facts, rendered, drawn: false })
     }
 
@@ -267,7 +276,7 @@ impl<'a> Deployment<'a> {
         chart: &CompiledChart,
         config: &Map<String, Value>,
         facts: &ReleaseFacts,
-        clock: SystemTime,
+        (clock, random_overrides): (SystemTime, &RandomOverrides),
         out: &mut impl Write,
     ) -> Result<Rendered> {
         let profile = self.args.rendering.profile();
@@ -288,6 +297,7 @@ impl<'a> Deployment<'a> {
             lookups: &if self.args.enable_dns { lookups.with_hosts() } else { lookups },
             clock,
             seed: fresh_seed(),
+            random_overrides: Some(random_overrides),
             budget: self.args.rendering.render_limits,
         };
         match cluster::render(chart, &input, cluster)? {
@@ -406,9 +416,6 @@ impl<'a> Deployment<'a> {
         }
     }
 }
-
-/// How far the clock is turned to see what a chart makes of it.
-const A_YEAR: Duration = Duration::from_hours(24 * 366);
 
 /// Calls the driver until the revision is deployed.
 fn drive(

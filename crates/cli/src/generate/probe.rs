@@ -185,6 +185,7 @@ fn render(
         lookups: &Lookups::offline(),
         clock: UNIX_EPOCH,
         seed: 1.into(),
+        random_overrides: None,
         budget: Budget::default(),
     });
     let rendered = rendered.map_err(|error| error.to_string())?;

@@ -56,6 +56,7 @@ fn template(args: &TemplateArgs, out: &mut impl io::Write) -> Result<()> {
         lookups: &if args.enable_dns { lookups.with_hosts() } else { lookups },
         clock: SystemTime::now(),
         seed: fresh_seed(),
+        random_overrides: None,
         budget: args.rendering.render_limits,
     };
     let rendered = match cluster::render(&chart, &input, cluster.as_ref())? {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Stage, field, is};
+use crate::support::{Stage, field, is, until};
 
 /// A password that stands behind draws that values decide on, and a certificate.
 const CHART: &str = "\
@@ -98,6 +98,122 @@ async fn a_release_that_was_taken_over_keeps_what_was_drawn_for_it() {
     stage.apply(&stage.shop("web", &spec(2, 0)));
     stage.shop_becomes("web", "upgraded", |shop| version(shop) == 2);
     assert_ne!(stage.get("secret", "web")["data"]["replicas"], before["replicas"]);
+}
+
+/// Templates of a ConfigMap of passwords, a certificate and a time.
+fn template(fields: &str) -> String {
+    format!(
+        "{{{{- $cert := genSelfSignedCert .Release.Name nil (list \"web.local\") 90 }}}}\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: '{{{{ .Release.Name }}}}'}}\ndata:\n\
+         {fields}  crt: |\n{{{{ $cert.Cert | indent 4 }}}}\n"
+    )
+}
+
+const X: &str = "  x: 'one'\n  at: '{{ now }}'\n";
+const PASSWORD: &str = "  password: '{{ randAlphaNum 24 }}'\n";
+const TOKEN: &str = "  token: '{{ randAlphaNum 24 | b64enc }}'\n";
+
+/// Starts the operator with a template of these fields; the data of the ConfigMap once the release was
+/// looked at, and is of this revision.
+fn with_template(stage: &Stage, fields: &str, revision: u64) -> Value {
+    stage.chart("demo", &[("templates/all.yaml", &template(fields))]);
+    // Nothing of the operator before.
+    stage.write("operator.log", "");
+    let operator = stage.operator_with(&["--zap-log-level=debug"]);
+    until("the release was looked at", || {
+        let log = operator.log();
+        let ends = ["Installed release", "Upgraded release", "Release is unchanged"];
+        if ends.iter().any(|end| log.contains(end)) { Ok(()) } else { Err(log) }
+    });
+    let shop = stage.shop_becomes("web", "deployed", |shop| is(shop, "Ready", "True"));
+    assert_eq!(version(&shop), revision);
+    stage.get("configmap", "web")["data"].clone()
+}
+
+/// The fields that two ConfigMaps have in common are the same, but for these.
+#[track_caller]
+fn same_but(before: &Value, after: &Value, changed: &[&str]) {
+    for (name, value) in after.as_object().unwrap() {
+        if let Some(before) = before.get(name) {
+            assert_eq!(
+                value != before,
+                changed.contains(&name.as_str()),
+                "{name}: {before} {value}"
+            );
+        }
+    }
+}
+
+/// The chart's version and the values stay as they are: only the operator's image is another one.
+#[tokio::test]
+async fn a_changed_template_is_applied_and_keeps_what_was_generated() {
+    let stage = Stage::of("changed-template", "").await;
+    stage.apply(&stage.shop("web", &json!({})));
+    let first = with_template(&stage, &[X, PASSWORD, TOKEN].concat(), 1);
+    let again = with_template(&stage, &[X, PASSWORD, TOKEN].concat(), 1);
+    assert_eq!(again, first, "nothing changes at a restart, not even the time");
+
+    let two = X.replace("one", "two");
+    let changed = with_template(&stage, &[&two, PASSWORD, TOKEN].concat(), 2);
+    same_but(&first, &changed, &["x", "at"]);
+
+    let more = "  more: '{{ randAlphaNum 24 }}'\n";
+    let longer = with_template(&stage, &[&two, more, PASSWORD, TOKEN].concat(), 3);
+    same_but(&changed, &longer, &["at"]);
+    let others = [&longer["password"], &longer["token"]];
+    assert!(!others.contains(&&longer["more"]) && longer["more"].as_str().unwrap().len() == 24);
+    let again = with_template(&stage, &[&two, more, PASSWORD, TOKEN].concat(), 3);
+    assert_eq!(again, longer);
+
+    let shorter = with_template(&stage, &[&two, more, TOKEN].concat(), 4);
+    same_but(&longer, &shorter, &["at"]);
+    assert_eq!(shorter["password"], Value::Null);
+
+    let stronger = more.replace("24", "32");
+    let stronger = with_template(&stage, &[&two, &stronger, TOKEN].concat(), 5);
+    same_but(&shorter, &stronger, &["more", "at"]);
+
+    // Near the end of the certificate, with another change of the template; the passwords stay.
+    let seed = stage.names("secrets", "app.kubernetes.io/managed-by=catamaran").remove(0);
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let since = (since.as_secs() - 61 * 24 * 3600).to_string();
+    let patch = json!({ "stringData": { "since": since } }).to_string();
+    stage.kubectl(&["patch", "secret", &seed, "-p", &patch]);
+    let three = [&X.replace("one", "three"), more, TOKEN].concat();
+    let renewed = with_template(&stage, &three.replace("24 }}'\n  t", "32 }}'\n  t"), 6);
+    same_but(&stronger, &renewed, &["x", "at", "crt"]);
+}
+
+#[tokio::test]
+async fn a_template_that_looks_up_its_own_password_changes_like_any_other() {
+    let stage = Stage::of("guarded", "").await;
+    let guarded = "{{- $old := lookup \"v1\" \"ConfigMap\" .Release.Namespace .Release.Name }}\n  \
+                   password: '{{ dig \"data\" \"password\" (randAlphaNum 24) $old }}'\n";
+    stage.apply(&stage.shop("web", &json!({})));
+    let first = with_template(&stage, &[X, guarded, TOKEN].concat(), 1);
+    assert_eq!(with_template(&stage, &[X, guarded, TOKEN].concat(), 1), first);
+    let two = X.replace("one", "two");
+    let changed = with_template(&stage, &[&two, guarded, TOKEN].concat(), 2);
+    same_but(&first, &changed, &["x", "at"]);
+}
+
+#[tokio::test]
+async fn a_changed_template_is_applied_to_a_release_that_was_taken_over() {
+    let stage = Stage::of("changed-before", "").await;
+    let all = [X, PASSWORD, TOKEN].concat();
+    stage.chart("demo", &[("templates/all.yaml", &template(&all))]);
+    stage.helm3(&["install", "web", "helm-charts/demo"]);
+    let before = stage.get("configmap", "web")["data"].clone();
+    let mut shop = stage.shop("web", &json!({}));
+    shop["metadata"]["annotations"] = json!({ "catamaran.dev/adopt-release": "web" });
+    stage.apply(&shop);
+    assert_eq!(with_template(&stage, &all, 1), before);
+    let more = "  more: '{{ randAlphaNum 24 }}'\n";
+    let changed =
+        with_template(&stage, &[&X.replace("one", "two"), more, PASSWORD, TOKEN].concat(), 2);
+    // Certificates of another program are made anew: its keys are not all in the cluster.
+    same_but(&before, &changed, &["x", "at", "crt"]);
+    assert!(![&changed["password"], &changed["token"]].contains(&&changed["more"]));
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catamaran_chart::{Drawn, ReleaseFacts, Rendered};
+use catamaran_chart::{Drawn, ReleaseFacts, Rendered, fresh_seed};
 use catamaran_cluster::conditions::reasons;
 use catamaran_cluster::watch::ObjectKey;
+use catamaran_release::plan::{is_same_but_generated, kept_random_texts};
 use catamaran_release::{
     Action, Applied, Definitions, Desired, Driver, Error as ReleaseError, Glimpse, History,
     PlannedObject, Release, Status, Ways,
@@ -19,7 +20,7 @@ use super::memory::{Findings, Left};
 use super::reconcile::{Stop, Work};
 use super::render::Draw;
 use super::report::{self, Stuck};
-use super::seeds::{self, DRAWN};
+use super::seeds::{DRAWN, Mark};
 use super::site::Found;
 use super::{Action as Doing, ChartController, Planned};
 
@@ -32,15 +33,17 @@ const DEFINE: &str = "create and patch customresourcedefinitions.apiextensions.k
 const READ: &str = "get secrets";
 
 impl ChartController {
-    /// Renders with the seed that is kept, once it turns out that something is drawn.
+    /// Renders with the seed that is kept, and with the random texts of the newest revision, once it
+    /// turns out that something is generated.
     async fn first_rendered(
         &self,
         work: &mut Work<'_>,
+        history: &History,
         facts: &ReleaseFacts,
     ) -> Result<(Rendered, Draw), Stop> {
         let rotation = work.wishes.rotation.clone();
         let draw = self.draw(work.key, &rotation);
-        let mut rendered = self.rendered(work, facts, draw).await?;
+        let mut rendered = self.rendered(work, facts, &draw).await?;
         let Some(mut drawn) = rendered.drawn else { return Ok((rendered, draw)) };
         let kept = self.keep_seed(work.key, &work.resource, &work.site, &rotation).await;
         let is_another = kept.map_err(|error| Stop::Stuck {
@@ -48,21 +51,55 @@ impl ChartController {
             message: error.to_string(),
             transient: true,
         })?;
-        let draw = self.draw(work.key, &rotation);
+        let mut draw = self.draw(work.key, &rotation);
         if is_another {
-            rendered = self.rendered(work, facts, draw).await?;
+            rendered = self.rendered(work, facts, &draw).await?;
             drawn = rendered.drawn.unwrap_or(drawn);
         }
-        work.labels.insert(DRAWN.to_owned(), Some(seeds::mark(&rotation, drawn)));
+        let mark = Mark::new(&self.memory().seed(work.key, &rotation), drawn);
+        if let Some(newest) = history.newest()
+            && Mark::of(newest).is_none_or(|newest| newest.is_of_rotation(&mark))
+        {
+            let kept = kept_random_texts(newest, &rendered, fresh_seed());
+            if !kept.is_empty() {
+                draw = draw.with_overrides(kept);
+                rendered = self.rendered(work, facts, &draw).await?;
+            }
+        }
+        work.labels.insert(DRAWN.to_owned(), Some(mark.to_string()));
+        work.mark = Some(mark);
         Ok((rendered, draw))
     }
 
-    /// Whether what was drawn for the newest revision is to be drawn anew: another rotation is asked
-    /// for, or a certificate has come to two thirds of its life. Who took a release over knows nothing
-    /// of how it was drawn, and leaves it.
-    fn is_outdated(history: &History, work: &Work<'_>) -> bool {
-        let newest = history.newest().and_then(|newest| newest.labels.get(DRAWN));
-        newest.is_some_and(|mark| work.labels.get(DRAWN) != Some(&Some(mark.clone())))
+    /// Whether the newest revision is what was rendered, but for what the chart generates anew: then
+    /// the difference says nothing, and a restart must not change what was generated.
+    ///
+    /// Not if it is to be generated anew: another rotation is asked for, or a certificate has come to
+    /// two thirds of its life. If it was made of the same seed, nothing but the time makes a difference.
+    /// Else, as after a seed was lost, or where another program wrote the revision, what cannot be told
+    /// from a change of the chart is left as it is.
+    async fn is_same_but_generated(
+        &self,
+        history: &History,
+        work: &Work<'_>,
+        facts: &ReleaseFacts,
+        (rendered, draw): (&Rendered, &Draw),
+    ) -> Result<bool, Stop> {
+        let Some(newest) = history.newest() else { return Ok(false) };
+        let is_deployed = newest.info.status == Status::Deployed;
+        let same_chart = newest.chart_version() == self.chart.metadata().version;
+        if !same_chart || !(is_deployed || history.interrupted().is_some()) {
+            return Ok(false);
+        }
+        let other = match (Mark::of(newest), &work.mark) {
+            (_, None) => draw.at_another_time(),
+            (Some(newest), Some(mark)) if !newest.is_current(mark) => return Ok(false),
+            (Some(newest), Some(mark)) if newest.is_of_seed(mark) => draw.at_another_time(),
+            _ if newest.config != *work.config => return Ok(false),
+            _ => draw.of_another_seed(),
+        };
+        let other = self.rendered(work, facts, &other).await?;
+        Ok(is_same_but_generated(newest, rendered, &other))
     }
 
     /// Renders, decides and does what is due. After this the release is deployed as the resource says.
@@ -79,9 +116,9 @@ impl ChartController {
             self.define().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
-        let (rendered, draw) = self.first_rendered(work, &facts).await?;
+        let (rendered, draw) = self.first_rendered(work, &history, &facts).await?;
         let drawn = rendered.drawn;
-        match self.settle(work, &history, &facts, &rendered, draw).await {
+        match self.settle(work, &history, &facts, (&rendered, &draw)).await {
             Err(Stop::Until(until)) => Err(Stop::Until(Box::new(until.defined_by(&rendered)))),
             applied => Ok((applied?, drawn)),
         }
@@ -93,8 +130,7 @@ impl ChartController {
         work: &Work<'_>,
         history: &History,
         facts: &ReleaseFacts,
-        rendered: &Rendered,
-        draw: Draw,
+        (rendered, draw): (&Rendered, &Draw),
     ) -> Result<Applied, Stop> {
         let desired = self.desired(work, rendered, facts);
         match history.decide(&desired).map_err(|error| self.release_failed(history, error))? {
@@ -107,10 +143,7 @@ impl ChartController {
                 after: self.until_heard(retry_after),
             }),
             Action::RenderAgain(next) => {
-                if self.same_inputs(history, work)
-                    && !Self::is_outdated(history, work)
-                    && self.is_drawn(work, facts, rendered).await?
-                {
+                if self.is_same_but_generated(history, work, facts, (rendered, draw)).await? {
                     return self.keep(history, &desired, work).await;
                 }
                 let rendered = self.rendered(work, &next, draw).await?;
@@ -253,7 +286,7 @@ impl ChartController {
         })
     }
 
-    /// Stays with what the newest revision drew, and brings it to its end if it has not come there.
+    /// Stays with what was generated for the newest revision, and brings it to its end if it has not come there.
     async fn keep(
         &self,
         history: &History,
@@ -270,29 +303,6 @@ impl ChartController {
             Ok(applied) => Ok(applied),
             Err(error) => Err(self.take_back(history, error, work).await),
         }
-    }
-
-    /// Whether the newest revision, deployed or still under way, was made of the same values and
-    /// version of the chart.
-    fn same_inputs(&self, history: &History, work: &Work<'_>) -> bool {
-        let chart = self.chart.metadata();
-        history.newest().is_some_and(|newest| {
-            (newest.info.status == Status::Deployed || history.interrupted().is_some())
-                && newest.chart_version() == chart.version
-                && newest.config == *work.config
-        })
-    }
-
-    /// Whether the manifests depend on the clock or on chance, such as a generated password: then a
-    /// difference from what is deployed says nothing, and a restart must not change what was drawn.
-    async fn is_drawn(
-        &self,
-        work: &Work<'_>,
-        facts: &ReleaseFacts,
-        rendered: &Rendered,
-    ) -> Result<bool, Stop> {
-        let again = self.rendered(work, facts, Draw::another()).await?;
-        Ok(again.template_text() != rendered.template_text())
     }
 
     async fn apply(
@@ -400,10 +410,10 @@ impl ChartController {
         &self,
         work: &Work<'_>,
         facts: &ReleaseFacts,
-        draw: Draw,
+        draw: &Draw,
     ) -> Result<Rendered, Stop> {
         let _render = self.tell.phase("render");
-        self.render(&work.config, facts, draw).await.map_err(|trouble| Stop::Stuck {
+        self.render(&work.config, facts, draw.clone()).await.map_err(|trouble| Stop::Stuck {
             transient: trouble.is_transient(),
             message: trouble.to_string(),
             // As operator-sdk, for which rendering is the first step of an install.

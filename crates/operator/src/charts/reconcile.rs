@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::memory::{Findings, Left, Memory};
 use super::report::{self, Stuck};
+use super::seeds::Mark;
 use super::site::Site;
 use super::takeback::TakenBack;
 use super::tell::Teller;
@@ -45,6 +46,8 @@ pub(super) struct Work<'a> {
     pub site: Site,
     /// What the release's records carry besides Helm's own labels.
     pub labels: BTreeMap<String, Option<String>>,
+    /// What was generated for the rendering, once it turns out that something was.
+    pub mark: Option<Mark>,
     pub wishes: Wishes,
     pub config: Arc<Map<String, Value>>,
     pub draft: Draft,
@@ -117,8 +120,19 @@ impl ChartController {
         let (mut draft, outcome) = match self.values(cx).await {
             Ok(values) => {
                 let (resource, config, key) = (resource.clone(), Arc::new(values), &key);
-                let mut work =
-                    Work { key, resource, owner, driver, site, labels, wishes, config, draft, cx };
+                let mut work = Work {
+                    key,
+                    resource,
+                    owner,
+                    driver,
+                    site,
+                    labels,
+                    mark: None,
+                    wishes,
+                    config,
+                    draft,
+                    cx,
+                };
                 let outcome = self.converge(&mut work).await;
                 let outcome = self.take_in(&mut work, outcome).await;
                 let outcome = self.attend(&work, outcome).await;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use catamaran_chart::{
-    Capabilities, Chart, KubeVersion, Lookups, Profile, RandomSeed, ReleaseFacts, RenderError,
-    RenderInput, Rendered, fresh_seed,
+    Capabilities, Chart, KubeVersion, Lookups, Profile, RandomOverrides, RandomSeed, ReleaseFacts,
+    RenderError, RenderInput, Rendered, fresh_seed,
 };
 use catamaran_cluster::mapper::{MapperError, ServerCapabilities};
 use catamaran_cluster::redact::Sensitive;
 use catamaran_release::Scope;
+use catamaran_release::plan::another_time;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
@@ -95,12 +96,13 @@ impl ChartController {
             self.mapper.capabilities().await?
         };
         let capabilities = Arc::new(capabilities(&told));
-        let Draw { clock, seed } = draw;
+        let Draw { clock, seed, overrides } = draw;
         let mut lookups = Lookups::online();
         let mut looked = false;
         for _ in 0..LOOKUP_ROUNDS {
             let (chart, config, release) = (self.chart.clone(), config.clone(), facts.clone());
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
+            let overrides = overrides.clone();
             let budget = self.render_limits;
             // Rendering is pure computing: it must not hold up the tasks that talk to the network.
             let rendering = tokio::task::spawn_blocking(move || {
@@ -112,6 +114,7 @@ impl ChartController {
                     lookups: &known,
                     clock,
                     seed,
+                    random_overrides: Some(&overrides),
                     budget,
                 })
             });
@@ -171,26 +174,40 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
 }
 
 /// What a rendering takes from outside besides its inputs: the time, and where random values come from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Draw {
     clock: SystemTime,
     /// Not to be guessed: random values of charts are passwords.
     seed: RandomSeed,
+    overrides: RandomOverrides,
 }
 
 impl Draw {
-    /// One that gives other random values and other times than any before.
-    pub fn another() -> Self {
-        // A year ahead: a chart that prints the year prints another one.
-        let clock = SystemTime::now() + Duration::from_hours(24 * 366);
-        Self { clock, seed: fresh_seed() }
+    /// The same, with random texts that are to stay.
+    pub fn with_overrides(self, overrides: RandomOverrides) -> Self {
+        Self { overrides, ..self }
+    }
+
+    /// The same at another time. Certificates are not renewed because of it.
+    pub fn at_another_time(&self) -> Self {
+        let (clock, seed) = (another_time(self.clock), self.seed.renewed_as_of(self.clock));
+        Self { clock, seed, overrides: self.overrides.clone() }
+    }
+
+    /// The same at another time, and of another seed.
+    pub fn of_another_seed(&self) -> Self {
+        Self { seed: fresh_seed(), ..self.at_another_time() }
     }
 }
 
 impl ChartController {
     /// What renderings for this resource draw.
     pub(super) fn draw(&self, key: &Key, rotation: &str) -> Draw {
-        Draw { clock: SystemTime::now(), seed: self.memory().seed(key, rotation).bits }
+        Draw {
+            clock: SystemTime::now(),
+            seed: self.memory().seed(key, rotation).bits,
+            overrides: RandomOverrides::default(),
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! What templates draw stays drawn: the seed lies in a Secret that the resource owns, written before the
 //! first object of a release, and only if a rendering drew by chance.
 
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_chart::{Drawn, RandomSeed, fresh_seed};
 use catamaran_cluster::apply::{ApplyError, FailureKind, Target, metadata_str};
+use catamaran_release::Release;
 use kube::ResourceExt;
 use kube::api::ApiResource;
 use kube::core::{DynamicObject, GroupVersionKind};
@@ -72,9 +74,53 @@ impl Seed {
     }
 }
 
-/// What a record says of what was drawn for it.
-pub(super) fn mark(rotation: &str, drawn: Drawn) -> String {
-    format!("{}.{}", digest(rotation), drawn.renewals)
+/// What a record says of what was generated for it: the rotation, how often certificates were renewed,
+/// and the seed. Records of earlier versions do not tell the seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    rotation: String,
+    renewals: String,
+    seed: Option<String>,
+}
+
+impl Mark {
+    /// That of a rendering.
+    pub fn new(seed: &Seed, drawn: Drawn) -> Self {
+        Self {
+            rotation: digest(&seed.rotation),
+            renewals: drawn.renewals.to_string(),
+            seed: Some(digest(&STANDARD.encode(seed.bits.as_bytes()))),
+        }
+    }
+
+    /// That of a record; `None` if nothing was generated for it, or another program wrote it.
+    pub fn of(record: &Release) -> Option<Self> {
+        let mut parts = record.labels.get(DRAWN)?.split('.');
+        let mut part = || parts.next().map(str::to_owned);
+        Some(Self { rotation: part()?, renewals: part()?, seed: part() })
+    }
+
+    /// Whether both are of the same rotation.
+    pub fn is_of_rotation(&self, other: &Self) -> bool {
+        self.rotation == other.rotation
+    }
+
+    /// Whether both are of the same rotation and renewals.
+    pub fn is_current(&self, other: &Self) -> bool {
+        self.is_of_rotation(other) && self.renewals == other.renewals
+    }
+
+    /// Whether both were made of the same seed, as far as is known.
+    pub fn is_of_seed(&self, other: &Self) -> bool {
+        self.seed.is_some() && self.seed == other.seed
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.rotation, self.renewals)?;
+        self.seed.as_ref().map_or(Ok(()), |seed| write!(f, ".{seed}"))
+    }
 }
 
 impl ChartController {
@@ -201,11 +247,30 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_rotations_and_renewals_apart() {
-        let mark = |rotation: &str, renewals| mark(rotation, Drawn { renewals, renew_at: None });
-        assert_eq!(mark("a", 0), mark("a", 0));
-        assert_ne!(mark("a", 0), mark("b", 0));
-        assert_ne!(mark("a", 0), mark("a", 1));
-        assert!(mark("any text, as long as it wants to be", u64::MAX).len() <= 63);
+    fn a_mark_tells_rotations_renewals_and_seeds_apart() {
+        let mark = |seed: &Seed, renewals| Mark::new(seed, Drawn { renewals, renew_at: None });
+        let (one, other) = (Seed::fresh("a"), Seed::fresh("b"));
+        assert!(mark(&one, 0).is_current(&mark(&Seed::fresh("a"), 0)));
+        assert!(!mark(&one, 0).is_current(&mark(&one, 1)));
+        assert!(!mark(&one, 0).is_current(&mark(&other, 0)));
+        assert!(mark(&one, 0).is_of_rotation(&mark(&one, 1)));
+        assert!(mark(&one, 0).is_of_seed(&mark(&one, 1)));
+        assert!(!mark(&one, 0).is_of_seed(&mark(&Seed::fresh("a"), 0)));
+        let long = Seed::fresh("any text, as long as it wants to be");
+        assert!(mark(&long, u64::MAX).to_string().len() <= 63);
+    }
+
+    #[test]
+    fn a_mark_is_read_from_a_record_also_from_one_without_a_seed() {
+        let of = |label: &str| {
+            let labels = [(DRAWN.to_owned(), label.to_owned())].into();
+            Mark::of(&Release { labels, ..Release::default() })
+        };
+        let mark = Mark::new(&Seed::fresh("a"), Drawn::default());
+        assert_eq!(of(&mark.to_string()), Some(mark.clone()));
+        let earlier = of(&format!("{}.0", digest("a"))).unwrap();
+        assert!(earlier.is_current(&mark) && !earlier.is_of_seed(&mark));
+        assert_eq!(of(""), None);
+        assert_eq!(Mark::of(&Release::default()), None);
     }
 }

@@ -88,7 +88,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", default_value = "tls.key")]
     pub metrics_cert_key: PathBuf,
 
-    /// Serve metrics over HTTP/2 as well
+    /// Accepted for projects of operator-sdk, and does nothing: metrics are served over HTTP/1.1 only
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub enable_http2: bool,

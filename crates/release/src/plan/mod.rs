@@ -2,7 +2,7 @@
 
 pub mod crds;
 mod decide;
-mod drawn;
+mod generated;
 pub mod goal;
 pub mod hooks;
 mod steps;
@@ -12,7 +12,7 @@ mod view;
 
 pub use decide::{Action, PATIENCE};
 pub(crate) use decide::{OURS, check_name};
-pub use drawn::is_drawn_alike;
+pub use generated::{another_time, is_same_but_generated, kept_random_texts};
 pub use goal::{Doing, Goal};
 pub use steps::{How, Kinds, Manifests, Plan, planned};
 pub(crate) use steps::{claimed, resolve, scope_by_crd, target};

@@ -101,6 +101,7 @@ fn beginning(ctx: &mut Ctx, span: i64) -> (Timestamp, u64) {
     let at = |time| Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
     let now = at(ctx.clock);
     let Some(since) = ctx.seed().since().map(at) else { return (now, 0) };
+    let now = ctx.seed().as_of().map_or(now, at);
     let period = i128::from(span) / 3 * 2;
     let age = now.as_nanosecond() - since.as_nanosecond();
     if period <= 0 || age < 0 {
