@@ -1,5 +1,8 @@
 //! Go's `reflect.DeepEqual`, on values.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+
 use catamaran_gotemplate::{Ctx, FuncError, MAX_VALUE_DEPTH, Value};
 
 use crate::args::is_nil_map;
@@ -17,6 +20,104 @@ pub(crate) fn contains(ctx: &mut Ctx, items: &[Value], needle: &Value) -> Result
         }
     }
     Ok(false)
+}
+
+/// Values of which no two are deeply equal. A value is found in the time that it takes to read it, not in
+/// that of all others.
+#[derive(Default)]
+pub(crate) struct EqualSet {
+    /// By their hashes, which cannot be guessed.
+    values: HashMap<u64, Vec<Value>>,
+    state: RandomState,
+}
+
+impl EqualSet {
+    /// All of these.
+    pub fn of(ctx: &mut Ctx, values: &[Value]) -> Result<Self, FuncError> {
+        let mut set = Self::default();
+        for value in values {
+            set.insert(ctx, value)?;
+        }
+        Ok(set)
+    }
+
+    /// Whether one is deeply equal to this.
+    pub fn contains(&self, ctx: &mut Ctx, value: &Value) -> Result<bool, FuncError> {
+        let hash = self.hash(ctx, value)?;
+        self.values.get(&hash).map_or(Ok(false), |same| contains(ctx, same, value))
+    }
+
+    /// Adds a value; whether none was equal to it.
+    pub fn insert(&mut self, ctx: &mut Ctx, value: &Value) -> Result<bool, FuncError> {
+        let hash = self.hash(ctx, value)?;
+        ctx.meter.check_room((self.values.len() + 1) * 4 * size_of::<Value>())?;
+        let same = self.values.entry(hash).or_default();
+        let is_new = !contains(ctx, same, value)?;
+        if is_new {
+            same.push(value.clone());
+        }
+        Ok(is_new)
+    }
+
+    fn hash(&self, ctx: &mut Ctx, value: &Value) -> Result<u64, FuncError> {
+        let mut hasher = self.state.build_hasher();
+        deep_hash(ctx, value, &mut hasher, &mut HASHED.clone())?;
+        Ok(hasher.finish())
+    }
+}
+
+/// How many values within a value count for its hash: a map may contain itself.
+const HASHED: u32 = 1000;
+
+/// Hashes a value: what is deeply equal has the same hash.
+fn deep_hash(
+    ctx: &mut Ctx,
+    value: &Value,
+    hasher: &mut DefaultHasher,
+    rest: &mut u32,
+) -> Result<(), FuncError> {
+    let Some(left) = rest.checked_sub(1) else { return Ok(()) };
+    *rest = left;
+    ctx.meter.charge_steps(8)?;
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::Bool(it) => it.hash(hasher),
+        Value::Int(it) | Value::Int64(it) => it.hash(hasher),
+        Value::Uint8(it) => it.hash(hasher),
+        Value::Uint64(it) => it.hash(hasher),
+        // Equal numbers need not have equal bits: 0 has two signs.
+        Value::Float64(it) => (*it + 0.0).to_bits().hash(hasher),
+        Value::String(it) => {
+            ctx.meter.charge_scan(it.len())?;
+            it.as_bytes().hash(hasher);
+        }
+        Value::Bytes(it) => {
+            ctx.meter.charge_scan(it.len())?;
+            it.as_ref().hash(hasher);
+        }
+        Value::List(list) => {
+            let items = &ctx.heap.list(*list).items;
+            items.len().hash(hasher);
+            let items: Vec<_> = items.iter().take(HASHED as usize).cloned().collect();
+            for item in &items {
+                deep_hash(ctx, item, hasher, rest)?;
+            }
+        }
+        Value::Map(map) => {
+            let entries = &ctx.heap.map(*map).entries;
+            entries.len().hash(hasher);
+            let entries = entries.iter().take(HASHED as usize);
+            let entries: Vec<_> = entries.map(|(key, it)| (key.clone(), it.clone())).collect();
+            for (key, item) in &entries {
+                ctx.meter.charge_scan(key.len())?;
+                key.hash(hasher);
+                deep_hash(ctx, item, hasher, rest)?;
+            }
+        }
+        // What they hold is compared.
+        _ => {}
+    }
+    Ok(())
 }
 
 fn equal(ctx: &mut Ctx, a: &Value, b: &Value, depth: usize) -> Result<bool, FuncError> {

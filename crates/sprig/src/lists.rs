@@ -6,7 +6,7 @@ use crate::args::{
     Outcome, any, charge_items, from, int, items, list, slice_bounds, strings, try_items,
 };
 use crate::casts::to_int;
-use crate::compare::contains;
+use crate::compare::{EqualSet, contains};
 use crate::flow::is_empty;
 use crate::strings::to_texts;
 
@@ -84,9 +84,9 @@ items! {
     sprig "LIST -> list", "{{ uniq (list 1 2 1) }}" => "[1 2]";
     "uniq" | "mustUniq"(Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find uniq on type")?;
-        let mut kept = Vec::new();
+        let (mut seen, mut kept) = (EqualSet::default(), Vec::new());
         for item in all {
-            if !contains(ctx, &kept, &item)? {
+            if seen.insert(ctx, &item)? {
                 kept.push(item);
             }
         }
@@ -96,9 +96,10 @@ items! {
     sprig "LIST VALUE... -> list", "{{ without (list 1 2 3) 1 3 }}" => "[2]";
     "without" | "mustWithout"(Any; Any) => |ctx, args| {
         let all = items(ctx, any(args, 0), "Cannot find without on type")?;
+        let unwanted = EqualSet::of(ctx, from(args, 1))?;
         let mut kept = Vec::new();
         for item in all {
-            if !contains(ctx, from(args, 1), &item)? {
+            if !unwanted.contains(ctx, &item)? {
                 kept.push(item);
             }
         }
