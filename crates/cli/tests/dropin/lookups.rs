@@ -39,7 +39,7 @@ async fn every_form_of_lookup_finds_what_helm_finds() {
         let arguments = arguments(chart);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let ours = stage.command(&arguments).output().unwrap();
-        let mut helm = std::process::Command::new("helm");
+        let mut helm = std::process::Command::new(stage.cluster.tools().unwrap().helm());
         helm.args(&arguments).env("KUBECONFIG", stage.cluster.kubeconfig());
         let theirs = helm.current_dir(stage.folder.path()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -60,7 +60,7 @@ async fn every_form_of_lookup_finds_what_helm_finds() {
             format!("v: {{{{ lookup \"v1\" \"Secret\" \"{namespace}\" {name:?} | toJson }}}}\n");
         stage.chart("forbidden", &[("templates/all.yaml", &lookup)]);
         let arguments = arguments("helm-charts/forbidden");
-        let mut helm = std::process::Command::new("helm");
+        let mut helm = std::process::Command::new(stage.cluster.tools().unwrap().helm());
         helm.args(&arguments).current_dir(stage.folder.path());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         for mut command in [stage.command(&arguments), helm] {
