@@ -61,23 +61,33 @@ impl EqualSet {
 
     fn hash(&self, ctx: &mut Ctx, value: &Value) -> Result<u64, FuncError> {
         let mut hasher = self.state.build_hasher();
-        deep_hash(ctx, value, &mut hasher, &mut HASHED.clone())?;
+        let mut rest = Rest { values: HASHED, depth: HASHED_DEPTH };
+        deep_hash(ctx, value, &mut hasher, &mut rest)?;
         Ok(hasher.finish())
     }
 }
 
-/// How many values within a value count for its hash: a map may contain itself.
-const HASHED: u32 = 1000;
+/// How many values within a value count for its hash, and how deep: a map may contain itself.
+const HASHED: usize = 1000;
+const HASHED_DEPTH: usize = 32;
+
+/// How much of a value still counts for its hash.
+struct Rest {
+    values: usize,
+    depth: usize,
+}
 
 /// Hashes a value: what is deeply equal has the same hash.
 fn deep_hash(
     ctx: &mut Ctx,
     value: &Value,
     hasher: &mut DefaultHasher,
-    rest: &mut u32,
+    rest: &mut Rest,
 ) -> Result<(), FuncError> {
-    let Some(left) = rest.checked_sub(1) else { return Ok(()) };
-    *rest = left;
+    if rest.values == 0 || rest.depth == 0 {
+        return Ok(());
+    }
+    rest.values -= 1;
     ctx.meter.charge_steps(8)?;
     std::mem::discriminant(value).hash(hasher);
     match value {
@@ -98,21 +108,25 @@ fn deep_hash(
         Value::List(list) => {
             let items = &ctx.heap.list(*list).items;
             items.len().hash(hasher);
-            let items: Vec<_> = items.iter().take(HASHED as usize).cloned().collect();
+            let items: Vec<_> = items.iter().take(rest.values).cloned().collect();
+            rest.depth -= 1;
             for item in &items {
                 deep_hash(ctx, item, hasher, rest)?;
             }
+            rest.depth += 1;
         }
         Value::Map(map) => {
             let entries = &ctx.heap.map(*map).entries;
             entries.len().hash(hasher);
-            let entries = entries.iter().take(HASHED as usize);
+            let entries = entries.iter().take(rest.values);
             let entries: Vec<_> = entries.map(|(key, it)| (key.clone(), it.clone())).collect();
+            rest.depth -= 1;
             for (key, item) in &entries {
                 ctx.meter.charge_scan(key.len())?;
                 key.hash(hasher);
                 deep_hash(ctx, item, hasher, rest)?;
             }
+            rest.depth += 1;
         }
         // What they hold is compared.
         _ => {}
