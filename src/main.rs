@@ -2,7 +2,7 @@
 //! MemcachedBackup run the same program.
 
 use anyhow::Result;
-use catamaran_operator::charts::{ChartKind, Wait};
+use catamaran_operator::charts::{ChartKind, WaitStrategy};
 use catamaran_operator::{Manager, Options};
 use clap::Parser;
 use memcached_operator::controllers::{MemcachedBackups, Memcacheds};
@@ -41,7 +41,8 @@ async fn main() -> Result<()> {
             "Memcached" => kind.logic(Memcacheds).install_annotation(
                 "cache.my.domain/wait-for-pods",
                 |value, ways| {
-                    ways.wait = if value == "true" { Wait::Objects } else { Wait::No };
+                    ways.wait =
+                        if value == "true" { WaitStrategy::Objects } else { WaitStrategy::No };
                 },
             ),
             _ => kind,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Cx, Ending, Error, Only, Progress, Watches};
+use catamaran_operator::native::{ComponentProgress, Context, Error, Only, PodResult, Watches};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
@@ -32,33 +32,36 @@ pub(super) fn watches(watches: &mut Watches) {
 }
 
 /// Keeps what `spec.backup` asks for, and nothing else. The volume stays until the resource goes.
-pub(super) async fn keep(cx: &Cx<'_, MemcachedBackup>, image: Option<&str>) -> Result<(), Error> {
-    if let Some(backup) = &cx.spec.backup {
-        let last = ended(cx, "backup")?;
-        cx.status(|status| newer(&mut status.last_backup, last));
-        cx.component("Backup", schedule(cx, backup, image)).await;
+pub(super) async fn keep(
+    ctx: &Context<'_, MemcachedBackup>,
+    image: Option<&str>,
+) -> Result<(), Error> {
+    if let Some(backup) = &ctx.spec.backup {
+        let last = ended(ctx, "backup")?;
+        ctx.status(|status| newer(&mut status.last_backup, last));
+        ctx.component("Backup", schedule(ctx, backup, image)).await;
         if let Some(restore) = &backup.restore {
-            let last = ended(cx, "restore")?;
-            cx.status(|status| newer(&mut status.last_restore, last));
-            cx.component("Restore", restored(cx, backup, restore, image)).await;
+            let last = ended(ctx, "restore")?;
+            ctx.status(|status| newer(&mut status.last_restore, last));
+            ctx.component("Restore", restored(ctx, backup, restore, image)).await;
         }
     }
-    cx.prune::<CronJob>().await?;
-    cx.prune::<Job>().await?;
+    ctx.prune::<CronJob>().await?;
+    ctx.prune::<Job>().await?;
     Ok(())
 }
 
 async fn schedule(
-    cx: &Cx<'_, MemcachedBackup>,
+    ctx: &Context<'_, MemcachedBackup>,
     backup: &BackupSpec,
     image: Option<&str>,
-) -> Result<Progress, Error> {
-    volume(cx, backup).await?;
+) -> Result<ComponentProgress, Error> {
+    volume(ctx, backup).await?;
     let keep = backup.keep.to_string();
     let arguments = ["--to", "/backups", "--keep", &keep];
-    let template = pod(cx, backup, "backup", own_or(backup, image)?, &arguments);
+    let template = pod(ctx, backup, "backup", own_or(backup, image)?, &arguments);
     let cron_job: CronJob = object(json!({
-        "metadata": { "name": format!("{}-backup", cx.name_any()), "labels": labels(cx, "backup") },
+        "metadata": { "name": format!("{}-backup", ctx.name_any()), "labels": labels(ctx, "backup") },
         "spec": {
             "schedule": backup.schedule,
             "concurrencyPolicy": "Forbid",
@@ -67,48 +70,48 @@ async fn schedule(
             "jobTemplate": { "spec": { "backoffLimit": 2, "template": template } },
         },
     }))?;
-    match (cx.apply(cron_job).await?, cx.fields().last_backup) {
-        (Progress::Ready, Some(last)) if !last.succeeded => {
-            Ok(Progress::pending("BackupFailed", last.message))
+    match (ctx.apply(cron_job).await?, ctx.fields().last_backup) {
+        (ComponentProgress::Ready, Some(last)) if !last.succeeded => {
+            Ok(ComponentProgress::pending("BackupFailed", last.message))
         }
         (progress, _) => Ok(progress),
     }
 }
 
 /// Its own, unless another one is named. Of somebody else's that has its name nothing is taken.
-async fn volume(cx: &Cx<'_, MemcachedBackup>, backup: &BackupSpec) -> Result<(), Error> {
+async fn volume(ctx: &Context<'_, MemcachedBackup>, backup: &BackupSpec) -> Result<(), Error> {
     if backup.storage.claim.is_none() {
         // Where volumes are bound to the first pod it waits for one: that is no trouble.
-        cx.apply(claim(cx, backup)?).await?;
+        ctx.apply(claim(ctx, backup)?).await?;
     }
     Ok(())
 }
 
 async fn restored(
-    cx: &Cx<'_, MemcachedBackup>,
+    ctx: &Context<'_, MemcachedBackup>,
     backup: &BackupSpec,
     restore: &RestoreSpec,
     image: Option<&str>,
-) -> Result<Progress, Error> {
-    let name = format!("{}-restore-{:08x}", cx.name_any(), digest(restore)?);
-    let last = cx.fields().last_restore.filter(|last| last.job == name);
+) -> Result<ComponentProgress, Error> {
+    let name = format!("{}-restore-{:08x}", ctx.name_any(), digest(restore)?);
+    let last = ctx.fields().last_restore.filter(|last| last.job == name);
     if last.as_ref().is_some_and(|last| last.succeeded) {
-        return Ok(Progress::Ready); // done once; the Job is not needed any more
+        return Ok(ComponentProgress::Ready); // done once; the Job is not needed any more
     }
-    volume(cx, backup).await?;
+    volume(ctx, backup).await?;
     let mut arguments = vec!["--from", "/backups", "--backup", &restore.backup];
     if restore.overwrite {
         arguments.push("--overwrite");
     }
-    let template = pod(cx, backup, "restore", own_or(backup, image)?, &arguments);
+    let template = pod(ctx, backup, "restore", own_or(backup, image)?, &arguments);
     let job: Job = object(json!({
-        "metadata": { "name": name, "labels": labels(cx, "restore") },
+        "metadata": { "name": name, "labels": labels(ctx, "restore") },
         "spec": { "backoffLimit": 2, "template": template },
     }))?;
-    cx.apply_or_recreate(job).await?;
+    ctx.apply_or_recreate(job).await?;
     Ok(match last {
-        Some(last) => Progress::pending("RestoreFailed", last.message),
-        None => Progress::pending("Restoring", format!("Job {name} has not ended")),
+        Some(last) => ComponentProgress::pending("RestoreFailed", last.message),
+        None => ComponentProgress::pending("Restoring", format!("Job {name} has not ended")),
     })
 }
 
@@ -131,10 +134,10 @@ fn claim_name(backup: &MemcachedBackup) -> String {
     format!("{}-backup", backup.name_any())
 }
 
-fn claim(cx: &MemcachedBackup, backup: &BackupSpec) -> Result<PersistentVolumeClaim, Error> {
+fn claim(ctx: &MemcachedBackup, backup: &BackupSpec) -> Result<PersistentVolumeClaim, Error> {
     let storage = &backup.storage;
     object(json!({
-        "metadata": { "name": claim_name(cx), "labels": labels(cx, "backup") },
+        "metadata": { "name": claim_name(ctx), "labels": labels(ctx, "backup") },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": storage.storage_class_name,
@@ -149,7 +152,7 @@ fn labels(backup: &MemcachedBackup, component: &str) -> BTreeMap<&'static str, S
 
 /// The template of a pod that runs this program, and tells what came of it when it ends.
 fn pod(
-    cx: &Cx<'_, MemcachedBackup>,
+    ctx: &Context<'_, MemcachedBackup>,
     backup: &BackupSpec,
     component: &str,
     image: &str,
@@ -159,10 +162,10 @@ fn pod(
     let server = [component, "--host", &backup.host, "--port", &port];
     let report = ["--report", "/dev/termination-log"];
     let args: Vec<&str> = server.iter().chain(arguments).chain(&report).copied().collect();
-    let own = claim_name(cx);
+    let own = claim_name(ctx);
     let claim = backup.storage.claim.as_deref().unwrap_or(&own);
     json!({
-        "metadata": { "labels": labels(cx, component), "annotations": cx.annotations() },
+        "metadata": { "labels": labels(ctx, component), "annotations": ctx.annotations() },
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,
@@ -189,21 +192,21 @@ fn pod(
 }
 
 /// What the pod of a component said that ended last.
-fn ended(cx: &Cx<'_, MemcachedBackup>, component: &str) -> Result<Option<BackupRun>, Error> {
-    let selector: Selector = labels(cx, component)
+fn ended(ctx: &Context<'_, MemcachedBackup>, component: &str) -> Result<Option<BackupRun>, Error> {
+    let selector: Selector = labels(ctx, component)
         .into_iter()
         .map(|(label, value)| (label.to_owned(), value))
         .collect::<BTreeMap<_, _>>()
         .into_iter()
         .collect();
-    let pods = cx.list::<Pod>(&selector)?;
+    let pods = ctx.list::<Pod>(&selector)?;
     let runs = pods.iter().filter_map(|pod| run(pod));
     Ok(runs.max_by_key(|run| run.finished_at.as_ref().map(|at| at.0)))
 }
 
 /// What came of a pod, if it has ended.
 fn run(pod: &Pod) -> Option<BackupRun> {
-    let ending = Ending::of(pod)?;
+    let ending = PodResult::of(pod)?;
     let report: Report = serde_json::from_str(&ending.message).unwrap_or_default();
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let message = match (ending.is_success, report.error.as_str()) {

@@ -1,6 +1,6 @@
 //! What this operator adds to the chart of a Memcached. Without it `watches.yaml` alone would do.
 
-use catamaran_operator::charts::{Action, Cx, Error, Logic, Planned, Values};
+use catamaran_operator::charts::{Action, Context, Error, Logic, PendingAction, Values};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 
@@ -15,9 +15,9 @@ pub struct Memcacheds;
 
 impl Logic for Memcacheds {
     /// The size from the cluster's state; a change of the ConfigMap is an upgrade.
-    async fn values(&self, cx: &Cx<'_>, mut values: Values) -> Result<Values, Error> {
-        if let Some(name) = cx.annotations().get(SIZE_FROM) {
-            let map = cx.reference::<ConfigMap>(None, name).await?.found()?;
+    async fn values(&self, ctx: &Context<'_>, mut values: Values) -> Result<Values, Error> {
+        if let Some(name) = ctx.annotations().get(SIZE_FROM) {
+            let map = ctx.reference::<ConfigMap>(None, name).await?.found()?;
             let size = map.data.as_ref().and_then(|data| data.get("replicaCount")?.parse().ok());
             let size: u32 = size.ok_or_else(|| {
                 Error::waiting("NoSize", format!("ConfigMap {name} has no number as replicaCount"))
@@ -27,8 +27,8 @@ impl Logic for Memcacheds {
         Ok(values)
     }
 
-    async fn before(&self, cx: &Cx<'_>, planned: &Planned<'_>) -> Result<(), Error> {
-        let is_protected = cx.annotations().get(PROTECTED).is_some_and(|value| value == "true");
+    async fn before(&self, ctx: &Context<'_>, planned: &PendingAction<'_>) -> Result<(), Error> {
+        let is_protected = ctx.annotations().get(PROTECTED).is_some_and(|value| value == "true");
         if planned.action == Action::Uninstall && is_protected {
             let told = format!("annotation {PROTECTED} keeps release {} here", planned.release);
             return Err(Error::waiting("Protected", told));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Action, Cx, Error, Reconciler, Watches};
+use catamaran_operator::native::{Action, Context, Error, Reconciler, Watches};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, Pod, PodSecurityContext, PodSpec, PodTemplateSpec,
@@ -36,11 +36,11 @@ impl Reconciler for MemcachedBackups {
         backups::watches(watches);
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, MemcachedBackup>) -> Result<Action, Error> {
-        cx.component("Deployment", cx.apply(deployment(cx, cx.annotations()))).await;
-        cx.status(|status| status.nodes = cx.related::<Pod>());
-        backups::keep(cx, self.image.as_deref()).await?;
-        cx.finish()
+    async fn reconcile(&self, ctx: &Context<'_, MemcachedBackup>) -> Result<Action, Error> {
+        ctx.component("Deployment", ctx.apply(deployment(ctx, ctx.annotations()))).await;
+        ctx.status(|status| status.nodes = ctx.related::<Pod>());
+        backups::keep(ctx, self.image.as_deref()).await?;
+        ctx.finish()
     }
 }
 

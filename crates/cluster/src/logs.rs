@@ -5,7 +5,7 @@ use kube::core::Request;
 use serde_json::Value;
 
 use crate::apply::{Applier, ApplyError, FailureKind, Target, metadata_str};
-use crate::culprit::core;
+use crate::diagnosis::core;
 
 /// How much of each container's log is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,9 +55,9 @@ pub fn content_of(group: &str, kind: &str) -> Content {
 /// everything but the status; where only metadata is watched, of the resourceVersion. Compare marks of
 /// one process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(u64);
+pub struct ObjectFingerprint(u64);
 
-impl Mark {
+impl ObjectFingerprint {
     /// The mark of a live object of this kind.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         let meta = &object.metadata;
@@ -92,7 +92,7 @@ pub struct Observed {
     /// Its uid.
     pub uid: String,
     /// See [`Mark`].
-    pub mark: Mark,
+    pub mark: ObjectFingerprint,
     /// resourceVersion as a number, which it is for every API server that stores in etcd.
     pub version: u64,
     /// Whether it does what it is there for.
@@ -109,7 +109,7 @@ impl Observed {
         let (readiness, ended) = assess(group, kind, object);
         Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
-            mark: Mark::of(group, kind, object),
+            mark: ObjectFingerprint::of(group, kind, object),
             version: version(object),
             readiness,
             ended,
@@ -146,8 +146,8 @@ fn version(object: &DynamicObject) -> u64 {
 
 /// An object as we left it, to be compared with what a watch tells later.
 #[derive(Clone, Debug)]
-pub struct Expected {
-    mark: Mark,
+pub struct AppliedState {
+    mark: ObjectFingerprint,
     version: u64,
     readiness: Readiness,
     left_at: Instant,
@@ -159,7 +159,7 @@ pub struct Expected {
 
 /// What became of an object since we left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DriftState {
     /// As we left it.
     Same,
     /// The cache has not caught up with our own write yet.
@@ -172,7 +172,7 @@ pub enum Verdict {
     Rest(Duration),
 }
 
-impl Expected {
+impl AppliedState {
     /// Remembers an object as the API server answered our write.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         let observed = Observed::of(group, kind, object);
@@ -207,7 +207,7 @@ impl Expected {
         observed: Option<&Observed>,
         listed_at: Option<Instant>,
         now: Instant,
-    ) -> Verdict {
+    ) -> DriftState {
         let listed_since = listed_at.is_some_and(|listed_at| listed_at > self.left_at);
         let verdict = self.judge(observed, listed_since, now);
         let pause = match self.repairs.checked_sub(PATIENCE) {
@@ -216,21 +216,26 @@ impl Expected {
         };
         let rest = (self.left_at + pause).saturating_duration_since(now);
         match verdict {
-            Verdict::Drifted | Verdict::Gone if !rest.is_zero() => Verdict::Rest(rest),
+            DriftState::Drifted | DriftState::Gone if !rest.is_zero() => DriftState::Rest(rest),
             verdict => verdict,
         }
     }
 
-    fn judge(&mut self, observed: Option<&Observed>, listed_since: bool, now: Instant) -> Verdict {
+    fn judge(
+        &mut self,
+        observed: Option<&Observed>,
+        listed_since: bool,
+        now: Instant,
+    ) -> DriftState {
         match observed {
-            Some(observed) if observed.deleting => Verdict::Gone,
+            Some(observed) if observed.deleting => DriftState::Gone,
             Some(observed) if observed.mark == self.mark => {
                 self.confirmed = true;
-                Verdict::Same
+                DriftState::Same
             }
-            Some(observed) if observed.version > self.version => Verdict::Drifted,
-            None if self.confirmed || listed_since || self.age(now) > LAG => Verdict::Gone,
-            Some(_) | None => Verdict::Behind,
+            Some(observed) if observed.version > self.version => DriftState::Drifted,
+            None if self.confirmed || listed_since || self.age(now) > LAG => DriftState::Gone,
+            Some(_) | None => DriftState::Behind,
         }
     }
 
@@ -260,26 +265,30 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn verdict(before: &DynamicObject, after: &DynamicObject) -> Verdict {
+    fn verdict(before: &DynamicObject, after: &DynamicObject) -> DriftState {
         let observed = Observed::of("apps", "Deployment", after);
-        Expected::of("apps", "Deployment", before).compare(Some(&observed), None, Instant::now())
+        AppliedState::of("apps", "Deployment", before).compare(
+            Some(&observed),
+            None,
+            Instant::now(),
+        )
     }
 
     #[test]
     fn a_new_generation_is_drift_and_a_new_status_is_not() {
         let ours = deployment(5, Some(1), &json!({}));
-        assert_eq!(verdict(&ours, &deployment(9, Some(1), &json!({}))), Verdict::Same);
-        assert_eq!(verdict(&ours, &deployment(9, Some(2), &json!({}))), Verdict::Drifted);
-        assert_eq!(verdict(&ours, &deployment(4, Some(0), &json!({}))), Verdict::Behind);
+        assert_eq!(verdict(&ours, &deployment(9, Some(1), &json!({}))), DriftState::Same);
+        assert_eq!(verdict(&ours, &deployment(9, Some(2), &json!({}))), DriftState::Drifted);
+        assert_eq!(verdict(&ours, &deployment(4, Some(0), &json!({}))), DriftState::Behind);
     }
 
     #[test]
     fn without_a_generation_the_content_counts() {
         let ours = deployment(5, None, &json!({}));
-        assert_eq!(verdict(&ours, &deployment(9, None, &json!({}))), Verdict::Same);
+        assert_eq!(verdict(&ours, &deployment(9, None, &json!({}))), DriftState::Same);
         assert_eq!(
             verdict(&ours, &deployment(9, None, &json!({ "/spec/replicas": 4 }))),
-            Verdict::Drifted
+            DriftState::Drifted
         );
     }
 
@@ -304,44 +313,44 @@ mod tests {
         let ours = deployment(5, Some(1), &json!({}));
         let mut relabelled = deployment(9, Some(1), &json!({}));
         relabelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
-        assert_eq!(verdict(&ours, &relabelled), Verdict::Drifted);
+        assert_eq!(verdict(&ours, &relabelled), DriftState::Drifted);
         let mut rolled = deployment(9, Some(1), &json!({}));
         let revision = ("deployment.kubernetes.io/revision".to_owned(), "1".to_owned());
         rolled.metadata.annotations = Some([revision].into());
-        assert_eq!(verdict(&ours, &rolled), Verdict::Same);
+        assert_eq!(verdict(&ours, &rolled), DriftState::Same);
     }
 
     #[test]
     fn who_undoes_every_repair_meets_longer_and_longer_pauses() {
         let ours = deployment(5, Some(1), &json!({}));
         let theirs = Observed::of("apps", "Deployment", &deployment(9, Some(2), &json!({})));
-        let mut expected = Expected::of("apps", "Deployment", &ours);
+        let mut expected = AppliedState::of("apps", "Deployment", &ours);
         let mut pauses = Vec::new();
         for _ in 0..6 {
             pauses.push(match expected.compare(Some(&theirs), None, expected.left_at) {
-                Verdict::Rest(pause) => pause.as_secs(),
+                DriftState::Rest(pause) => pause.as_secs(),
                 verdict => {
-                    assert_eq!(verdict, Verdict::Drifted);
+                    assert_eq!(verdict, DriftState::Drifted);
                     0
                 }
             });
-            expected = Expected::of("apps", "Deployment", &ours).repaired(&expected);
+            expected = AppliedState::of("apps", "Deployment", &ours).repaired(&expected);
         }
         assert_eq!(pauses, [0, 0, 0, 1, 2, 4]);
         let later = expected.left_at + Duration::from_secs(9);
-        assert_eq!(expected.compare(Some(&theirs), None, later), Verdict::Drifted);
+        assert_eq!(expected.compare(Some(&theirs), None, later), DriftState::Drifted);
     }
 
     #[test]
     fn a_missing_object_is_gone_only_after_the_cache_had_it_or_had_the_time() {
         let ours = deployment(5, Some(1), &json!({}));
-        let mut expected = Expected::of("apps", "Deployment", &ours);
-        assert_eq!(expected.compare(None, None, Instant::now()), Verdict::Behind);
-        assert_eq!(expected.compare(None, None, Instant::now() + LAG * 2), Verdict::Gone);
+        let mut expected = AppliedState::of("apps", "Deployment", &ours);
+        assert_eq!(expected.compare(None, None, Instant::now()), DriftState::Behind);
+        assert_eq!(expected.compare(None, None, Instant::now() + LAG * 2), DriftState::Gone);
         let listed = Some(Instant::now());
-        assert_eq!(expected.compare(None, listed, Instant::now()), Verdict::Gone);
+        assert_eq!(expected.compare(None, listed, Instant::now()), DriftState::Gone);
         let observed = Observed::of("apps", "Deployment", &ours);
-        assert_eq!(expected.compare(Some(&observed), None, Instant::now()), Verdict::Same);
-        assert_eq!(expected.compare(None, None, Instant::now()), Verdict::Gone);
+        assert_eq!(expected.compare(Some(&observed), None, Instant::now()), DriftState::Same);
+        assert_eq!(expected.compare(None, None, Instant::now()), DriftState::Gone);
     }
 }

@@ -10,7 +10,7 @@ mod custom;
 
 use serde_json::Value;
 
-use crate::culprit::pod;
+use crate::diagnosis::pod;
 
 /// The answer, with the cause where it is not simply "yes".
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -108,7 +108,7 @@ pub enum Change<P> {
 
 /// Why a watch does not deliver at present.
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct WatchFailure {
     /// HTTP status of the API server's answer, if it gave one.
     pub code: Option<u16>,
     /// The error, for logs.
@@ -202,7 +202,7 @@ pub async fn follow<P>(
     store: Arc<Store<P>>,
     project: impl Fn(Item) -> P,
     on_change: impl Fn(Change<P>),
-    on_trouble: impl Fn(&Trouble),
+    on_trouble: impl Fn(&WatchFailure),
 ) {
     let content = target.content;
     let requests = Requests::new(client, target);
@@ -363,7 +363,12 @@ impl Backoff {
         self.attempts = 0;
     }
 
-    async fn pause(&mut self, code: Option<u16>, error: &Error, on_trouble: &impl Fn(&Trouble)) {
+    async fn pause(
+        &mut self,
+        code: Option<u16>,
+        error: &Error,
+        on_trouble: &impl Fn(&WatchFailure),
+    ) {
         // Gone is the API server's word for "list again": that is no trouble.
         if code == Some(410) && self.attempts == 0 {
             self.attempts = 1;
@@ -377,7 +382,7 @@ impl Backoff {
             _ => Self::FIRST.saturating_mul(1 << self.attempts.min(7)).min(Self::MOST),
         };
         self.attempts = self.attempts.saturating_add(1);
-        on_trouble(&Trouble { code, message: error.to_string(), retry_in });
+        on_trouble(&WatchFailure { code, message: error.to_string(), retry_in });
         tokio::time::sleep(retry_in).await;
     }
 }

@@ -20,9 +20,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use crate::control_plane::{API_SERVER, ControlPlane, Started, Step};
 use crate::error::{Error, Failure, Result};
 use crate::places::remove_folder;
-use crate::plane::{API_SERVER, Plane, Started, Step};
 use crate::processes::Processes;
 use crate::protocol::{Command, Event, Spec, Status, line};
 
@@ -207,7 +207,7 @@ impl<'a> Supervisor<'a> {
             // The receiver lives as long as this function.
             let _ = news.send(text);
         };
-        let plane = Plane::new(self.spec, processes, &step, &report);
+        let plane = ControlPlane::new(self.spec, processes, &step, &report);
         let mut start = Box::pin(plane.start());
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -10,13 +10,13 @@
 //! # }
 //! ```
 //!
-//! watches.yaml says which kind is carried by which hull ([`watches`]); [`charts`] is the surface for
+//! watches.yaml says which controller reconciles a kind ([`watches`]); [`charts`] is the surface for
 //! chart kinds of which it cannot say enough, [`native`] that for reconcilers written in Rust.
 
 pub mod charts;
 mod client;
 pub mod crds;
-mod lead;
+mod leader_election;
 mod manager;
 mod metrics;
 mod names;

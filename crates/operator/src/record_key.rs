@@ -82,7 +82,7 @@ impl KeySecret {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => {
-                    self.tell(&error);
+                    self.log_error(&error);
                     break;
                 }
             }
@@ -98,7 +98,7 @@ impl KeySecret {
         })
     }
 
-    fn tell(&self, error: &ApplyError) {
+    fn log_error(&self, error: &ApplyError) {
         let Target { namespace, name, .. } = &self.target;
         tracing::warn!(
             namespace = namespace.as_deref().unwrap_or_default(), secret = name, %error,

@@ -10,7 +10,7 @@ use catamaran_cluster::redact::Sensitive;
 use kube::core::GroupVersionKind;
 
 use crate::objects::ObjectId;
-use crate::plan::hooks::{Event, Why};
+use crate::plan::hooks::{Event, HookReason};
 use crate::record::CodecError;
 
 /// An action on a release that did not come to its end.
@@ -248,14 +248,14 @@ pub struct Waiting {
     /// Its kind with the version.
     pub gvk: GroupVersionKind,
     /// What has to become of it.
-    pub why: Why,
+    pub why: HookReason,
     /// One word for machines.
     pub reason: String,
     /// A sentence for people: the most specific cause that can be seen.
     pub message: String,
     /// When the waiting ends in a failure, if it does.
     pub at_most: Option<Duration>,
-    /// The state of the object that this was said of, as [`crate::Driver::glance`] tells it, if it
+    /// The state of the object that this was said of, as [`crate::Driver::object_state`] tells it, if it
     /// was there.
     pub seen: Option<String>,
 }

@@ -10,7 +10,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde_json::{Map, Value, json};
 
-use crate::plan::{Desired, History, Kinds};
+use crate::plan::{DesiredState, History, Kinds};
 use crate::record::model::slim_chart;
 use crate::record::{Info, Release, Status, Stored};
 
@@ -98,21 +98,21 @@ pub fn history(records: impl IntoIterator<Item = Release>) -> History {
 }
 
 /// What all tests here ask of a chart.
-pub struct Wish {
+pub struct DesiredRelease {
     pub chart: Chart,
     pub config: Map<String, Value>,
     pub rendered: Rendered,
     pub facts: ReleaseFacts,
 }
 
-impl Wish {
+impl DesiredRelease {
     pub fn new(facts: ReleaseFacts, names: &[&str]) -> Self {
         let objects: Vec<Value> = names.iter().map(|name| config_map(name, "v")).collect();
         Self { chart: chart(), config: Map::new(), rendered: rendered(&objects), facts }
     }
 
-    pub fn desired(&self) -> Desired<'_> {
-        Desired::new(&self.chart, &self.config, &self.rendered, &self.facts)
+    pub fn desired(&self) -> DesiredState<'_> {
+        DesiredState::new(&self.chart, &self.config, &self.rendered, &self.facts)
     }
 }
 

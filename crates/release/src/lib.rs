@@ -5,7 +5,7 @@
 //! let driver  = Driver::new(client, mapper);
 //! let history = driver.history(namespace, name).await?;          // one LIST
 //! let facts   = history.current_facts();                         // render with these to compare
-//! let desired = Desired::new(&chart, &config, &rendered, &facts).owned_by(&owner);
+//! let desired = DesiredState::new(&chart, &config, &rendered, &facts).owned_by(&owner);
 //! match history.decide(&desired)? {
 //!     Action::Unchanged            => {}                          // no request at all
 //!     Action::RenderAgain(facts)   => /* render with these, build `desired` anew, decide again */,
@@ -30,23 +30,23 @@
 #[cfg(test)]
 mod fixtures;
 
+pub mod apply;
 mod clock;
-pub mod drive;
 mod error;
 pub mod objects;
 pub mod plan;
 pub mod record;
 
-pub use clock::Clock;
-pub use drive::{
-    Applied, AppliedObject, Cascade, Definitions, Done, Driver, Force, Found, Glimpse, Kept,
-    Knowledge, Method, NamedOwner, Output, Scope, Tested, ToldOutput, Uninstalled, Wait, Ways,
-    WhyKept,
+pub use apply::{
+    ActionOptions, ActionResult, Applied, AppliedObject, ApplyMethod, Cascade, CrdPolicy, Driver,
+    Force, Knowledge, NamedOwner, ObjectDrift, Output, OutputHandler, RetainedObject, Scope,
+    Snapshots, Tested, Uninstalled, WaitStrategy, WhyKept,
 };
+pub use clock::Clock;
 pub use error::{Error, Waiting};
 pub use objects::{CHART_LABEL, ObjectId, Owner, PlannedObject, chart_label};
-pub use plan::hooks::{Event, Why};
-pub use plan::{Action, Desired, History};
+pub use plan::hooks::{Event, HookReason};
+pub use plan::{Action, DesiredState, History};
 pub use record::{
     Authenticity, Info, Packed, RecordKeys, RecordOwner, RecordPolicy, Release, Status,
 };

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use catamaran_operator::charts::{Action, Cx, Error, Logic, Severity, Values, Wait};
+use catamaran_operator::charts::{Action, Context, Error, Logic, Severity, Values, WaitStrategy};
 use catamaran_operator::{Manager, ManagerError, Options};
-use catamaran_testkit::{Storm, Weather, becomes, eventually, vanishes};
+use catamaran_testkit::{RequestFaults, WatchFaults, becomes, eventually, vanishes};
 use clap::Parser;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 struct FromConfigMap;
 
 impl Logic for FromConfigMap {
-    async fn values(&self, cx: &Cx<'_>, mut values: Values) -> Result<Values, Error> {
-        let defaults = cx.reference::<ConfigMap>(None, "defaults").await?.found()?;
+    async fn values(&self, ctx: &Context<'_>, mut values: Values) -> Result<Values, Error> {
+        let defaults = ctx.reference::<ConfigMap>(None, "defaults").await?.found()?;
         for (key, value) in defaults.data.iter().flatten() {
             values.insert(key.clone(), value.as_str().into());
         }
@@ -198,12 +198,16 @@ async fn annotations_of_ones_own_change_actions() {
     let is = |value: &str| value == "yes";
     let kind = stage
         .kind()
-        .installs(|ways| ways.description = Some("by the shops".to_owned()))
-        .install_annotation("shops/quiet", move |value, ways| ways.no_hooks = is(value))
-        .upgrade_annotation("shops/why", |value, ways| ways.description = Some(value.to_owned()))
-        .uninstall_annotation("shops/wait", move |value, ways| {
+        .installs(|action_options| action_options.description = Some("by the shops".to_owned()))
+        .install_annotation("shops/quiet", move |value, action_options| {
+            action_options.no_hooks = is(value);
+        })
+        .upgrade_annotation("shops/why", |value, action_options| {
+            action_options.description = Some(value.to_owned());
+        })
+        .uninstall_annotation("shops/wait", move |value, action_options| {
             if is(value) {
-                ways.wait = Wait::Objects;
+                action_options.wait = WaitStrategy::Objects;
             }
         });
     let _operator = stage.run(kind);
@@ -408,7 +412,7 @@ async fn a_rollback_that_is_cut_short_is_gone_on_with() {
 #[tokio::test]
 async fn a_rollback_goes_on_after_an_error_between_superseding_and_deploying() {
     let stage = Stage::new("between").await;
-    let weather = Weather::new(&stage.bench.cluster).await;
+    let weather = WatchFaults::new(&stage.bench.cluster).await;
     let kubeconfig = weather.kubeconfig().to_owned();
     let kind = stage.kind();
     let operator = stage.bench.run(|mut options| {
@@ -419,7 +423,7 @@ async fn a_rollback_goes_on_after_an_error_between_superseding_and_deploying() {
     stage.ready("web").await;
     let maps: Api<ConfigMap> = stage.bench.api();
     let before = maps.get("web").await.unwrap().metadata.uid;
-    weather.storm(Storm::over("PUT", "/sh.helm.release.v1.web.v3").refused(500));
+    weather.storm(RequestFaults::over("PUT", "/sh.helm.release.v1.web.v3").refused(500));
     stage.patch("web", json!({ "spec": broken("2") })).await;
     let cut_short = ["v1 superseded", "v2 failed", "v3 pending-rollback"];
     eventually("the rollback is cut short", async || {

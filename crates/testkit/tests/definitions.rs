@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use catamaran_operator::Manager;
-use catamaran_operator::native::{Action, Cx, Error, Reconciler, Status, Watches};
-use catamaran_testkit::{Bench, Running, Weather, becomes, eventually, vanishes};
+use catamaran_operator::native::{Action, Context, Error, Reconciler, Status, Watches};
+use catamaran_testkit::{Bench, Running, WatchFaults, becomes, eventually, vanishes};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
@@ -47,13 +47,13 @@ impl Reconciler for Gases {
         watches.owns::<ConfigMap>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Gas>) -> Result<Action, Error> {
-        for name in &cx.spec.maps {
+    async fn reconcile(&self, ctx: &Context<'_, Gas>) -> Result<Action, Error> {
+        for name in &ctx.spec.maps {
             let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
-            cx.component("Map", cx.apply(ConfigMap { metadata, ..ConfigMap::default() })).await;
+            ctx.component("Map", ctx.apply(ConfigMap { metadata, ..ConfigMap::default() })).await;
         }
-        cx.component("Prune", cx.prune::<ConfigMap>()).await;
-        cx.finish()
+        ctx.component("Prune", ctx.prune::<ConfigMap>()).await;
+        ctx.finish()
     }
 }
 
@@ -72,7 +72,7 @@ async fn taken_away_and_made_again_it_is_served_again_and_costs_next_to_nothing_
     let crd = Gas::crd();
     let bench = Bench::new("volatile", std::slice::from_ref(&crd)).await;
     let crds: Api<CustomResourceDefinition> = Api::all(bench.client());
-    let weather = Weather::new(&bench.cluster).await;
+    let weather = WatchFaults::new(&bench.cluster).await;
     let _operator: Running = bench.run(|mut options| {
         options.kubeconfig = Some(weather.kubeconfig().to_owned());
         options.reconcile_period = Duration::from_millis(500);

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use catamaran_operator::Manager;
-use catamaran_testkit::{Bench, Probes, Running, Storm, Weather, becomes, eventually, vanishes};
+use catamaran_testkit::{
+    Bench, Probes, RequestFaults, Running, WatchFaults, becomes, eventually, vanishes,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
@@ -20,7 +22,7 @@ use widget::{OPERATOR, Realms, Widget, Widgets, condition, definitions};
 
 struct Test {
     bench: Bench,
-    weather: Weather,
+    weather: WatchFaults,
     widgets: Api<Widget>,
     maps: Api<ConfigMap>,
     reconciler: Widgets,
@@ -29,7 +31,7 @@ struct Test {
 impl Test {
     async fn new(name: &str) -> Self {
         let bench = Bench::new(name, &definitions()).await;
-        let weather = Weather::new(&bench.cluster).await;
+        let weather = WatchFaults::new(&bench.cluster).await;
         let (widgets, maps) = (bench.api(), bench.api());
         Self { bench, weather, widgets, maps, reconciler: Widgets::default() }
     }
@@ -74,18 +76,18 @@ fn is_ready(widget: &Widget) -> bool {
 }
 
 /// Another one of the same each time.
-type Made = fn() -> Storm;
+type Made = fn() -> RequestFaults;
 
 #[tokio::test]
 async fn storms_of_refusals_and_lost_answers_are_outlived() {
     let test = Test::new("storms").await;
     let _operator = test.operator();
     let storms: [(&str, Made); 5] = [
-        ("conflicts", || Storm::over("", "/widgets/").refused(409).times(12)),
-        ("errors", || Storm::over("", "").refused(500).times(8)),
-        ("busy", || Storm::over("PATCH", "").too_many(1).times(3)),
-        ("lost", || Storm::over("P", "").unanswered().times(6)),
-        ("slow", || Storm::over("", "").late(Duration::from_millis(300)).times(30)),
+        ("conflicts", || RequestFaults::over("", "/widgets/").refused(409).times(12)),
+        ("errors", || RequestFaults::over("", "").refused(500).times(8)),
+        ("busy", || RequestFaults::over("PATCH", "").too_many(1).times(3)),
+        ("lost", || RequestFaults::over("P", "").unanswered().times(6)),
+        ("slow", || RequestFaults::over("", "").late(Duration::from_millis(300)).times(30)),
     ];
     for (name, storm) in storms {
         test.weather.storm(storm());
@@ -107,7 +109,7 @@ async fn storms_of_refusals_and_lost_answers_are_outlived() {
 #[tokio::test]
 async fn who_is_asked_to_wait_comes_no_sooner() {
     let test = Test::new("busy").await;
-    test.weather.storm(Storm::over("PATCH", "/widgets/").too_many(3));
+    test.weather.storm(RequestFaults::over("PATCH", "/widgets/").too_many(3));
     test.create(json!({ "name": "w" }), json!({})).await;
     // From before it can try: whatever is seen of it late, the waits between three tries are in it.
     let begun = Instant::now();
@@ -262,7 +264,7 @@ async fn made_anew_under_its_name_within_one_reconcile_it_is_another() {
         test.create(metadata.clone(), json!({ "maps": ["m"], "secret": "keys" })).await;
         let first = becomes(&test.widgets, "w", "Ready", is_ready).await;
         // Each request takes a while: both happen in the midst of a reconcile.
-        test.weather.storm(Storm::over("", "").late(Duration::from_millis(200)));
+        test.weather.storm(RequestFaults::over("", "").late(Duration::from_millis(200)));
         let tries = test.reconciler.count("w");
         test.patch("w", json!({ "spec": { "maps": ["m", format!("m{round}")] } })).await;
         test.tried("w", tries).await;
@@ -327,7 +329,7 @@ async fn a_cleanup_that_panics_is_tried_again_and_keeps_the_resource() {
 #[tokio::test]
 async fn a_kind_that_is_forbidden_is_tried_seldom_and_delays_no_other() {
     let test = Test::new("forbidden").await;
-    test.weather.storm(Storm::over("GET", "/realms").refused(403));
+    test.weather.storm(RequestFaults::over("GET", "/realms").refused(403));
     let probes = Probes::free();
     let (reconciler, kubeconfig) = (test.reconciler.clone(), test.weather.kubeconfig().to_owned());
     let _operator = test.bench.run(|mut options| {

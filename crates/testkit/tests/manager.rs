@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use catamaran_operator::native::{Action, Cx, Error, Reconciler, Status};
+use catamaran_operator::native::{Action, Context, Error, Reconciler, Status};
 use catamaran_operator::{Manager, Options};
 use catamaran_testkit::{Bench, ESTABLISHED, Probes, Running, becomes, eventually};
 use futures::future::join_all;
@@ -85,11 +85,11 @@ struct Gadgets(Arc<Seen>);
 impl Reconciler for Gadgets {
     type Object = Gadget;
 
-    async fn reconcile(&self, cx: &Cx<'_, Gadget>) -> Result<Action, Error> {
-        let (seen, name) = (&self.0, cx.name_any());
+    async fn reconcile(&self, ctx: &Context<'_, Gadget>) -> Result<Action, Error> {
+        let (seen, name) = (&self.0, ctx.name_any());
         *seen.runs.lock().unwrap().entry(name.clone()).or_default() += 1;
-        seen.turns.lock().unwrap().entry((name, cx.spec.turn)).or_insert_with(Instant::now);
-        match cx.spec.does {
+        seen.turns.lock().unwrap().entry((name, ctx.spec.turn)).or_insert_with(Instant::now);
+        match ctx.spec.does {
             Does::Work => tokio::time::sleep(Duration::from_millis(5)).await,
             Does::Panic => panic!("as it was told"),
             Does::Hang => std::future::pending().await,
@@ -111,8 +111,8 @@ impl Reconciler for Gadgets {
                 seen.now.fetch_sub(1, Ordering::SeqCst);
             }
         }
-        cx.status(|fields| fields.turn = cx.spec.turn);
-        cx.finish()
+        ctx.status(|fields| fields.turn = ctx.spec.turn);
+        ctx.finish()
     }
 }
 

@@ -8,7 +8,9 @@ mod shop;
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Action, Cx, Error, Progress, Reconciler, Status, Watches};
+use catamaran_operator::native::{
+    Action, ComponentProgress, Context, Error, Reconciler, Status, Watches,
+};
 use catamaran_operator::{Manager, Options};
 use catamaran_testkit::{Running, becomes, eventually, vanishes};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -72,12 +74,12 @@ impl Reconciler for Malls {
         watches.owns::<Shop>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Mall>) -> Result<Action, Error> {
+    async fn reconcile(&self, ctx: &Context<'_, Mall>) -> Result<Action, Error> {
         let stall = json!({ "apiVersion": "code.catamaran.dev/v1", "kind": "Stall",
-            "metadata": { "name": cx.name_any() }, "spec": { "goods": cx.spec.goods } });
-        let shop = Shop::new(&cx.name_any(), ShopSpec { objects: vec![stall] });
-        cx.component("Shop", cx.apply(shop)).await;
-        cx.finish()
+            "metadata": { "name": ctx.name_any() }, "spec": { "goods": ctx.spec.goods } });
+        let shop = Shop::new(&ctx.name_any(), ShopSpec { objects: vec![stall] });
+        ctx.component("Shop", ctx.apply(shop)).await;
+        ctx.finish()
     }
 }
 
@@ -90,19 +92,19 @@ impl Reconciler for Stalls {
         watches.owns::<ConfigMap>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Stall>) -> Result<Action, Error> {
+    async fn reconcile(&self, ctx: &Context<'_, Stall>) -> Result<Action, Error> {
         let map = ConfigMap {
-            metadata: ObjectMeta { name: Some(cx.name_any()), ..ObjectMeta::default() },
-            data: Some(BTreeMap::from([("goods".to_owned(), cx.spec.goods.clone())])),
+            metadata: ObjectMeta { name: Some(ctx.name_any()), ..ObjectMeta::default() },
+            data: Some(BTreeMap::from([("goods".to_owned(), ctx.spec.goods.clone())])),
             ..ConfigMap::default()
         };
-        cx.component("ConfigMap", cx.apply(map)).await;
-        cx.finish()
+        ctx.component("ConfigMap", ctx.apply(map)).await;
+        ctx.finish()
     }
 
-    async fn cleanup(&self, cx: &Cx<'_, Stall>) -> Result<Progress, Error> {
-        cx.event("Closed", "the stall is closed");
-        Ok(Progress::Ready)
+    async fn cleanup(&self, ctx: &Context<'_, Stall>) -> Result<ComponentProgress, Error> {
+        ctx.event("Closed", "the stall is closed");
+        Ok(ComponentProgress::Ready)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use catamaran_localcluster::LocalCluster;
 use catamaran_operator::{Manager, ManagerError, Options};
-use catamaran_testkit::{Bench, Probes, Storm, Weather, becomes, eventually, vanishes};
+use catamaran_testkit::{Bench, Probes, RequestFaults, WatchFaults, becomes, eventually, vanishes};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -137,7 +137,7 @@ async fn the_lease_is_kept_over_a_while_and_lost_in_good_order() {
     let bench = Bench::on(cluster.clone(), "leads", &definitions()).await;
     let (widgets, maps): (Api<Widget>, Api<ConfigMap>) = (bench.api(), bench.api());
     let reconciler = Widgets::default();
-    let weather = Weather::new(&cluster).await;
+    let weather = WatchFaults::new(&cluster).await;
     let elects = ["--leader-elect", "--leader-election-namespace", &bench.namespace];
     let run = || {
         bench.run_with(&elects, |mut options| {
@@ -152,7 +152,7 @@ async fn the_lease_is_kept_over_a_while_and_lost_in_good_order() {
 
     // It has ten seconds to renew it, and tries every other: three in vain are no reason to give it up.
     weather.asked();
-    weather.storm(Storm::over("", "/leases/").refused(500).times(3));
+    weather.storm(RequestFaults::over("", "/leases/").refused(500).times(3));
     eventually("it was refused three times", async || {
         let asked = weather.asked();
         let mut renewals = asked.iter().filter(|asked| asked.starts_with("PUT"));

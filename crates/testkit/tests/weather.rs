@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catamaran_operator::Manager;
 use catamaran_operator::native::{
-    Action, Cx, Error, Only, Progress, Reconciler, Status, Wake, Watches,
+    Action, ComponentProgress, Context, Error, Only, ReconcileTrigger, Reconciler, Status, Watches,
 };
-use catamaran_testkit::{Bench, Running, Weather, eventually};
+use catamaran_testkit::{Bench, Running, WatchFaults, eventually};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ObjectMeta, Selector};
@@ -41,48 +41,51 @@ struct Crowds {
     runs: Arc<AtomicUsize>,
     /// Whether they refer to a Secret.
     refers: Arc<AtomicBool>,
-    wake: Wake,
+    wake: ReconcileTrigger,
 }
 
 impl Reconciler for Crowds {
     type Object = Crowd;
 
     fn watches(&self, watches: &mut Watches) {
-        watches.lists::<ConfigMap>(Only::all().labels("crowd")).woken_by(&self.wake);
+        watches.lists::<ConfigMap>(Only::all().labels("crowd")).triggered_by(&self.wake);
         watches.requires::<Secret>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Crowd>) -> Result<Action, Error> {
-        cx.component("Members", self.members(cx)).await;
+    async fn reconcile(&self, ctx: &Context<'_, Crowd>) -> Result<Action, Error> {
+        ctx.component("Members", self.members(ctx)).await;
         if self.refers.load(Ordering::SeqCst) {
-            let secret = cx.reference::<Secret>(None, "needed");
-            cx.component("Secret", async { secret.await?.ready().map(|_| Progress::Ready) }).await;
+            let secret = ctx.reference::<Secret>(None, "needed");
+            ctx.component("Secret", async {
+                secret.await?.ready().map(|_| ComponentProgress::Ready)
+            })
+            .await;
         }
         self.runs.fetch_add(1, Ordering::SeqCst);
-        cx.finish()
+        ctx.finish()
     }
 }
 
 impl Crowds {
-    async fn members(&self, cx: &Cx<'_, Crowd>) -> Result<Progress, Error> {
-        let label = [("crowd".to_owned(), cx.name_any())];
-        let mut members = cx.claim::<ConfigMap>(&Selector::from_iter(label.clone())).await?;
+    async fn members(&self, ctx: &Context<'_, Crowd>) -> Result<ComponentProgress, Error> {
+        let label = [("crowd".to_owned(), ctx.name_any())];
+        let mut members = ctx.claim::<ConfigMap>(&Selector::from_iter(label.clone())).await?;
         let wanted = self.wanted.load(Ordering::SeqCst);
         members.sort_by_key(|member| member.name_any());
         for surplus in members.drain(wanted.min(members.len())..) {
-            cx.delete(&*surplus).await?;
+            ctx.delete(&*surplus).await?;
         }
         let labels = Some(label.into_iter().collect());
         let metadata = ObjectMeta { labels, ..ObjectMeta::default() };
         let member = || ConfigMap { metadata: metadata.clone(), ..ConfigMap::default() };
-        cx.create_missing("member-", wanted - members.len(), member).await?;
-        Ok(Progress::Ready)
+        ctx.create_missing("member-", wanted - members.len(), member).await?;
+        Ok(ComponentProgress::Ready)
     }
 }
 
 struct Test {
     bench: Bench,
-    weather: Weather,
+    weather: WatchFaults,
     crowds: Crowds,
     maps: Api<ConfigMap>,
     _operator: Running,
@@ -92,7 +95,7 @@ impl Test {
     /// A crowd of that many, which the operator has seen.
     async fn new(name: &str, members: usize) -> Self {
         let bench = Bench::new(name, &[Crowd::crd()]).await;
-        let weather = Weather::new(&bench.cluster).await;
+        let weather = WatchFaults::new(&bench.cluster).await;
         let crowds = Crowds::default();
         crowds.wanted.store(members, Ordering::SeqCst);
         let (reconciler, kubeconfig) = (crowds.clone(), weather.kubeconfig().to_owned());

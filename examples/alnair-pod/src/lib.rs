@@ -3,7 +3,7 @@
 
 pub mod api;
 
-use catamaran_operator::native::{Action, Cx, Error, Only, Reconciler, Watches};
+use catamaran_operator::native::{Action, Context, Error, Only, Reconciler, Watches};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 use kube::core::ObjectMeta;
@@ -22,17 +22,17 @@ impl Reconciler for AlnairPods {
         watches.lists::<Pod>(Only::owned());
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, AlnairPod>) -> Result<Action, Error> {
-        cx.component("Pod", cx.apply_or_recreate(pod(cx))).await;
-        let pods = cx.list_owned::<Pod>()?;
-        let live = pods.iter().find(|pod| pod.name_any() == cx.name_any());
+    async fn reconcile(&self, ctx: &Context<'_, AlnairPod>) -> Result<Action, Error> {
+        ctx.component("Pod", ctx.apply_or_recreate(pod(ctx))).await;
+        let pods = ctx.list_owned::<Pod>()?;
+        let live = pods.iter().find(|pod| pod.name_any() == ctx.name_any());
         let live = live.and_then(|pod| pod.status.clone()).unwrap_or_default();
-        cx.status(|status| {
+        ctx.status(|status| {
             status.phase = live.phase;
             status.pod_ip = live.pod_ip;
             status.host_ip = live.host_ip;
         });
-        cx.finish()
+        ctx.finish()
     }
 }
 

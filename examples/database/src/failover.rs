@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_operator::native::{Cx, Ending, Error, Progress};
+use catamaran_operator::native::{ComponentProgress, Context, Error, PodResult};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -28,65 +28,68 @@ const MOMENT: Duration = Duration::from_secs(1);
 
 /// Sees to it that somebody is written to.
 pub(crate) async fn follow(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &mut Settled,
     servers: &[Arc<Pod>],
-) -> Result<Progress, Error> {
-    let known = cx.fields();
+) -> Result<ComponentProgress, Error> {
+    let known = ctx.fields();
     if let Some(deposed) = &known.deposed {
-        return elect(cx, settled, deposed, servers).await;
+        return elect(ctx, settled, deposed, servers).await;
     }
-    let Some(primary) = settled.primary.clone().filter(|_| is_whole(cx, settled)) else {
-        return Ok(Progress::Ready); // nobody else has the data yet
+    let Some(primary) = settled.primary.clone().filter(|_| is_whole(ctx, settled)) else {
+        return Ok(ComponentProgress::Ready); // nobody else has the data yet
     };
     if known.promoted != settled.term {
-        let progress = cx.apply_or_recreate(jobs::promote(cx, settled)?).await?;
-        if progress == Progress::Ready {
-            cx.status(|status| status.promoted = settled.term);
-            cx.event(
+        let progress = ctx.apply_or_recreate(jobs::promote(ctx, settled)?).await?;
+        if progress == ComponentProgress::Ready {
+            ctx.status(|status| status.promoted = settled.term);
+            ctx.event(
                 "FailedOver",
                 &format!("{primary} is the primary now; commits that it had not received are lost"),
             );
-        } else if !is_down(cx, &primary, servers) {
-            return Ok(Progress::pending("Promoting", format!("{primary} becomes the primary")));
+        } else if !is_down(ctx, &primary, servers) {
+            return Ok(ComponentProgress::pending(
+                "Promoting",
+                format!("{primary} becomes the primary"),
+            ));
         }
     }
-    let is_extra = ordinal(&primary) >= cx.spec.replicas;
-    if !is_extra && !is_down(cx, &primary, servers) {
-        return Ok(Progress::Ready);
+    let is_extra = ordinal(&primary) >= ctx.spec.replicas;
+    if !is_extra && !is_down(ctx, &primary, servers) {
+        return Ok(ComponentProgress::Ready);
     }
-    let patience = cx.spec.failover_seconds - seconds_down(cx);
+    let patience = ctx.spec.failover_seconds - seconds_down(ctx);
     if !is_extra && patience > 0 {
-        cx.requeue(Duration::from_secs(patience.unsigned_abs().into()));
-        return Ok(Progress::pending("PrimaryDown", format!("{primary} is not ready")));
+        ctx.requeue(Duration::from_secs(patience.unsigned_abs().into()));
+        return Ok(ComponentProgress::pending("PrimaryDown", format!("{primary} is not ready")));
     }
-    if candidates(cx, &primary, servers).is_empty() {
+    if candidates(ctx, &primary, servers).is_empty() {
         let message = format!("{primary} is not ready, and no standby is, to take over");
-        return Ok(Progress::pending("NoStandby", message));
+        return Ok(ComponentProgress::pending("NoStandby", message));
     }
-    cx.status(|status| {
+    ctx.status(|status| {
         status.term += 1;
         status.deposed = Some(primary.clone());
         status.down_since = None;
     });
-    cx.warn("FailingOver", &format!("{primary} is the primary no more"));
-    cx.requeue(SOON); // this is written down first
-    Ok(Progress::pending("FailingOver", format!("{primary} is the primary no more")))
+    ctx.warn("FailingOver", &format!("{primary} is the primary no more"));
+    ctx.requeue(SOON); // this is written down first
+    Ok(ComponentProgress::pending("FailingOver", format!("{primary} is the primary no more")))
 }
 
 /// Whether the primary is not ready; since when is written down.
-fn is_down(cx: &Cx<'_, Database>, primary: &str, servers: &[Arc<Pod>]) -> bool {
+fn is_down(ctx: &Context<'_, Database>, primary: &str, servers: &[Arc<Pod>]) -> bool {
     let is_up = servers.iter().any(|pod| pod.name_any() == primary && is_ready(pod));
-    let now = Time(cx.now());
-    cx.status(|status| {
+    let now = Time(ctx.now());
+    ctx.status(|status| {
         status.down_since = Some(status.down_since.take().unwrap_or(now)).filter(|_| !is_up);
     });
     !is_up
 }
 
-fn seconds_down(cx: &Cx<'_, Database>) -> i32 {
-    let since: Timestamp = cx.fields().down_since.map_or_else(|| cx.now(), |since| since.0);
-    let down: SignedDuration = cx.now().duration_since(since);
+fn seconds_down(ctx: &Context<'_, Database>) -> i32 {
+    let since: Timestamp = ctx.fields().down_since.map_or_else(|| ctx.now(), |since| since.0);
+    let down: SignedDuration = ctx.now().duration_since(since);
     i32::try_from(down.as_secs()).unwrap_or(i32::MAX)
 }
 
@@ -119,46 +122,50 @@ pub(crate) fn trouble(pod: &Pod) -> Option<(String, String)> {
 }
 
 /// Who could take over: standbys that answer, by name and address.
-fn candidates(cx: &Cx<'_, Database>, deposed: &str, servers: &[Arc<Pod>]) -> Vec<(String, String)> {
+fn candidates(
+    ctx: &Context<'_, Database>,
+    deposed: &str,
+    servers: &[Arc<Pod>],
+) -> Vec<(String, String)> {
     let standbys = servers.iter().filter(|pod| {
         let name = pod.name_any();
-        name != deposed && ordinal(&name) < cx.spec.replicas && is_ready(pod)
+        name != deposed && ordinal(&name) < ctx.spec.replicas && is_ready(pod)
     });
     let address = |pod: &Arc<Pod>| Some((pod.name_any(), pod.status.as_ref()?.pod_ip.clone()?));
     standbys.filter_map(address).collect()
 }
 
 async fn elect(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &mut Settled,
     deposed: &str,
     servers: &[Arc<Pod>],
-) -> Result<Progress, Error> {
+) -> Result<ComponentProgress, Error> {
     settled.primary = None;
-    if let Some(waits_for) = fence(cx, settled, deposed).await? {
-        cx.requeue(MOMENT);
-        return Ok(Progress::pending("Fencing", waits_for));
+    if let Some(waits_for) = fence(ctx, settled, deposed).await? {
+        ctx.requeue(MOMENT);
+        return Ok(ComponentProgress::pending("Fencing", waits_for));
     }
-    let candidates = candidates(cx, deposed, servers);
+    let candidates = candidates(ctx, deposed, servers);
     let addresses: Vec<_> = candidates.iter().map(|(name, at)| format!("{name}={at}")).collect();
     if addresses.is_empty() {
-        return Ok(Progress::pending("NoStandby", "no standby is ready to take over"));
+        return Ok(ComponentProgress::pending("NoStandby", "no standby is ready to take over"));
     }
-    let job = jobs::elect(cx, settled, &addresses.join(" "))?;
-    if cx.apply_or_recreate(job).await? != Progress::Ready {
-        return Ok(Progress::pending("Electing", "the standbys are asked what they have"));
+    let job = jobs::elect(ctx, settled, &addresses.join(" "))?;
+    if ctx.apply_or_recreate(job).await? != ComponentProgress::Ready {
+        return Ok(ComponentProgress::pending("Electing", "the standbys are asked what they have"));
     }
     // Of one there is nothing to choose.
     let only = candidates.first().filter(|_| candidates.len() == 1).map(|(name, _)| name.clone());
-    let Some(chosen) = said(cx)?.or(only) else {
-        return Ok(Progress::pending("Electing", "the answer of the standbys is awaited"));
+    let Some(chosen) = said(ctx)?.or(only) else {
+        return Ok(ComponentProgress::pending("Electing", "the answer of the standbys is awaited"));
     };
-    cx.status(|status| {
+    ctx.status(|status| {
         status.primary = Some(chosen.clone());
         status.deposed = None;
     });
-    cx.requeue(SOON); // this is written down first
-    Ok(Progress::pending("Promoting", format!("{chosen} becomes the primary")))
+    ctx.requeue(SOON); // this is written down first
+    Ok(ComponentProgress::pending("Promoting", format!("{chosen} becomes the primary")))
 }
 
 #[derive(Deserialize)]
@@ -167,11 +174,11 @@ struct Choice {
 }
 
 /// Whom the last election of this term has chosen.
-fn said(cx: &Cx<'_, Database>) -> Result<Option<String>, Error> {
-    let term = format!("{}-elect-{}", cx.name_any(), cx.fields().term);
-    let endings = jobs::endings(cx, "elect", Some(&term))?.into_iter();
+fn said(ctx: &Context<'_, Database>) -> Result<Option<String>, Error> {
+    let term = format!("{}-elect-{}", ctx.name_any(), ctx.fields().term);
+    let endings = jobs::endings(ctx, "elect", Some(&term))?.into_iter();
     let well = endings
-        .filter(|ending: &Ending| ending.is_success)
+        .filter(|ending: &PodResult| ending.is_success)
         .max_by_key(|ending| ending.at.as_ref().map(|at| at.0));
     let choice = well.and_then(|ending| serde_json::from_str::<Choice>(&ending.message).ok());
     Ok(choice.map(|choice| choice.primary).filter(|name| !name.is_empty()))
@@ -180,13 +187,13 @@ fn said(cx: &Cx<'_, Database>) -> Result<Option<String>, Error> {
 /// Has the deposed pod be gone, and none like it come again. What that waits for, if it does; all of it
 /// is read afresh.
 async fn fence(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     deposed: &str,
 ) -> Result<Option<String>, Error> {
-    let namespace = cx.namespace().unwrap_or_default();
-    let sets: Api<StatefulSet> = Api::namespaced(cx.client().clone(), &namespace);
-    let set = sets.get_opt(&cx.name_any()).await?.and_then(|set| {
+    let namespace = ctx.namespace().unwrap_or_default();
+    let sets: Api<StatefulSet> = Api::namespaced(ctx.client().clone(), &namespace);
+    let set = sets.get_opt(&ctx.name_any()).await?.and_then(|set| {
         let of = set.spec.template.metadata?.annotations?.remove(TERM)?;
         let seen = set.status?.observed_generation == set.metadata.generation;
         Some(seen && of == settled.term.to_string())
@@ -194,13 +201,13 @@ async fn fence(
     if set != Some(true) {
         return Ok(Some("no pod may begin as the primary any more".to_owned()));
     }
-    let pods: Api<Pod> = Api::namespaced(cx.client().clone(), &namespace);
+    let pods: Api<Pod> = Api::namespaced(ctx.client().clone(), &namespace);
     let Some(pod) = pods.get_opt(deposed).await? else { return Ok(None) };
     if manifests::term(&pod) == Some(settled.term) {
         return Ok(None); // made as a standby
     }
     if pod.metadata.deletion_timestamp.is_none() {
-        cx.delete(&pod).await?;
+        ctx.delete(&pod).await?;
     }
     Ok(Some(format!(
         "pod {deposed} has to be gone before another takes writes; if its node is lost for good, delete \

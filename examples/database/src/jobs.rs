@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catamaran_operator::native::{Cx, Ending, Error};
+use catamaran_operator::native::{Context, Error, PodResult};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -51,73 +51,73 @@ pub(crate) fn labels(database: &Database, component: &str) -> BTreeMap<String, S
 
 /// How the pods of a component, or of one Job of it, have ended.
 pub(crate) fn endings(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     component: &str,
     job: Option<&str>,
-) -> Result<Vec<Ending>, Error> {
-    let mut labels = labels(cx, component);
+) -> Result<Vec<PodResult>, Error> {
+    let mut labels = labels(ctx, component);
     if let Some(job) = job {
         labels.insert("batch.kubernetes.io/job-name".to_owned(), job.to_owned());
     }
     let selector: Selector = labels.into_iter().collect();
-    Ok(cx.list::<Pod>(&selector)?.iter().filter_map(|pod| Ending::of(pod)).collect())
+    Ok(ctx.list::<Pod>(&selector)?.iter().filter_map(|pod| PodResult::of(pod)).collect())
 }
 
-pub(crate) fn set_up(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Job, Error> {
+pub(crate) fn set_up(ctx: &Context<'_, Database>, settled: &Settled) -> Result<Job, Error> {
     let what = format!("set-up-{}", settled.server);
-    once(cx, &what, &pod(cx, settled, "set-up", SET_UP, &[]))
+    once(ctx, &what, &pod(ctx, settled, "set-up", SET_UP, &[]))
 }
 
 pub(crate) fn elect(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     candidates: &str,
 ) -> Result<Job, Error> {
-    let template = pod(cx, settled, "elect", ELECT, &[("CANDIDATES", candidates)]);
-    once(cx, &format!("elect-{}", settled.term), &template)
+    let template = pod(ctx, settled, "elect", ELECT, &[("CANDIDATES", candidates)]);
+    once(ctx, &format!("elect-{}", settled.term), &template)
 }
 
-pub(crate) fn promote(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Job, Error> {
+pub(crate) fn promote(ctx: &Context<'_, Database>, settled: &Settled) -> Result<Job, Error> {
     let what = format!("promote-{}", settled.term);
-    once(cx, &what, &pod(cx, settled, "promote", PROMOTE, &[]))
+    once(ctx, &what, &pod(ctx, settled, "promote", PROMOTE, &[]))
 }
 
 /// A dump for a reason, which is part of its name. `alone`: nobody else is connected meanwhile.
 pub(crate) fn dump(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     why: &str,
     alone: bool,
 ) -> Result<Job, Error> {
     let alone = if alone { "yes" } else { "no" };
     let environment = [("WHY", why), ("ALONE", alone)];
-    once(cx, &format!("{why}-dump"), &pod(cx, settled, "dump", DUMP, &environment))
+    once(ctx, &format!("{why}-dump"), &pod(ctx, settled, "dump", DUMP, &environment))
 }
 
 pub(crate) fn load(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     what: &str,
     backup: &str,
     why: Option<&str>,
 ) -> Result<Job, Error> {
     let environment = [("BACKUP", backup), ("WHY", why.unwrap_or_default())];
-    once(cx, &format!("{what}-load"), &pod(cx, settled, "load", LOAD, &environment))
+    once(ctx, &format!("{what}-load"), &pod(ctx, settled, "load", LOAD, &environment))
 }
 
 pub(crate) fn schedule(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     backup: &BackupSpec,
 ) -> Result<CronJob, Error> {
     let keep = backup.keep.to_string();
-    let template = pod(cx, settled, "backup", DUMP, &[("WHY", "backup"), ("KEEP", &keep)]);
+    let template = pod(ctx, settled, "backup", DUMP, &[("WHY", "backup"), ("KEEP", &keep)]);
     object(json!({
-        "metadata": { "name": format!("{}-backup", cx.name_any()) },
+        "metadata": { "name": format!("{}-backup", ctx.name_any()) },
         "spec": {
             "schedule": backup.schedule,
             // What is empty until it is loaded makes no backup.
-            "suspend": !is_whole(cx, settled),
+            "suspend": !is_whole(ctx, settled),
             "concurrencyPolicy": "Forbid",
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": 1,
@@ -140,13 +140,13 @@ fn once(database: &Database, what: &str, template: &Value) -> Result<Job, Error>
 }
 
 fn pod(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     component: &str,
     script: &str,
     environment: &[(&str, &str)],
 ) -> Value {
-    let mut all = connection(cx);
+    let mut all = connection(ctx);
     let fixed = [
         ("NAME", settled.name.as_str()),
         ("FOLDER", "/backups"),
@@ -158,14 +158,14 @@ fn pod(
     let (mounts, volumes) = if ["set-up", "elect", "promote"].contains(&component) {
         (json!([]), json!([]))
     } else {
-        let claim = json!({ "claimName": backups_name(cx) });
+        let claim = json!({ "claimName": backups_name(ctx) });
         (
             json!([{ "name": "backups", "mountPath": "/backups" }]),
             json!([{ "name": "backups", "persistentVolumeClaim": claim }]),
         )
     };
     json!({
-        "metadata": { "labels": labels(cx, component), "annotations": cx.annotations() },
+        "metadata": { "labels": labels(ctx, component), "annotations": ctx.annotations() },
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": false,

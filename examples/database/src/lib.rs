@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_operator::native::{
-    Action, Cx, Error, Only, Progress, Reconciler, SecretOnce, Watches,
+    Action, ComponentProgress, Context, Error, Only, Reconciler, SecretOnce, Watches,
 };
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -47,18 +47,18 @@ struct Settled {
 
 impl Settled {
     /// As the status remembers it; as the spec says the first time.
-    fn of(cx: &Cx<'_, Database>) -> Self {
-        let spec = &cx.spec;
-        cx.status(|status| {
+    fn of(ctx: &Context<'_, Database>) -> Self {
+        let spec = &ctx.spec;
+        ctx.status(|status| {
             status.name.get_or_insert_with(|| spec.name.clone());
             status.image.get_or_insert_with(|| spec.image.clone());
             status.storage_size.get_or_insert_with(|| spec.storage_size.clone());
-            status.primary.get_or_insert_with(|| manifests::pod_name(cx, 0));
+            status.primary.get_or_insert_with(|| manifests::pod_name(ctx, 0));
             if status.server == 0 {
                 (status.server, status.term, status.promoted) = (1, 1, 1);
             }
         });
-        let known = cx.fields();
+        let known = ctx.fields();
         let image = known.image.unwrap_or_default();
         Self {
             is_new: known.set_up.as_ref() != Some(&image),
@@ -84,125 +84,133 @@ impl Reconciler for Databases {
         watches.children_outlast_cleanup();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Database>) -> Result<Action, Error> {
-        let is_recorded = cx.fields().storage_size.is_some();
-        let mut settled = Settled::of(cx);
+    async fn reconcile(&self, ctx: &Context<'_, Database>) -> Result<Action, Error> {
+        let is_recorded = ctx.fields().storage_size.is_some();
+        let mut settled = Settled::of(ctx);
         if !is_recorded {
             // The status says what is settled before anything is made by it: the spec may change at any
             // time, and what is made cannot.
-            cx.requeue(SOON);
+            ctx.requeue(SOON);
             let message = "the status does not say yet what cannot change later";
-            cx.component("Spec", async { Ok(Progress::pending("NotRecorded", message)) }).await;
-            return cx.finish();
+            ctx.component("Spec", async { Ok(ComponentProgress::pending("NotRecorded", message)) })
+                .await;
+            return ctx.finish();
         }
-        let servers = cx.list::<Pod>(&manifests::labels(cx).into_iter().collect())?;
-        cx.status(|status| status.at_risk = Some(at_risk(cx.spec.replicas).to_owned()));
-        cx.component("Spec", async { refusals(cx, &settled) }).await;
-        cx.component("Credentials", credentials(cx)).await;
-        cx.component("Backups", backups::keep(cx, &settled)).await;
-        cx.component("Upgrade", upgrade::prepare(cx, &mut settled)).await;
-        cx.component("Primary", failover::follow(cx, &mut settled, &servers)).await;
+        let servers = ctx.list::<Pod>(&manifests::labels(ctx).into_iter().collect())?;
+        ctx.status(|status| status.at_risk = Some(at_risk(ctx.spec.replicas).to_owned()));
+        ctx.component("Spec", async { refusals(ctx, &settled) }).await;
+        ctx.component("Credentials", credentials(ctx)).await;
+        ctx.component("Backups", backups::keep(ctx, &settled)).await;
+        ctx.component("Upgrade", upgrade::prepare(ctx, &mut settled)).await;
+        ctx.component("Primary", failover::follow(ctx, &mut settled, &servers)).await;
         let mut is_up = false;
-        cx.component("StatefulSet", async {
-            let progress = serve(cx, &settled, &servers).await?;
-            is_up = progress == Progress::Ready;
-            if is_up && !is_whole(cx, &settled) && cx.spec.replicas > 1 {
+        ctx.component("StatefulSet", async {
+            let progress = serve(ctx, &settled, &servers).await?;
+            is_up = progress == ComponentProgress::Ready;
+            if is_up && !is_whole(ctx, &settled) && ctx.spec.replicas > 1 {
                 let message = "the others follow when the first one has its data";
-                return Ok(Progress::pending("PrimaryFirst", message));
+                return Ok(ComponentProgress::pending("PrimaryFirst", message));
             }
             Ok(progress)
         })
         .await;
-        cx.component("SetUp", set_up(cx, &settled, is_up)).await;
-        cx.component("Service", async {
-            cx.apply(manifests::pods_service(cx)?).await?;
-            cx.apply(manifests::primary_service(cx, &settled)?).await?;
-            let known = cx.fields();
-            let has_all = settled.image == cx.spec.image && known.loads.is_none();
+        ctx.component("SetUp", set_up(ctx, &settled, is_up)).await;
+        ctx.component("Service", async {
+            ctx.apply(manifests::pods_service(ctx)?).await?;
+            ctx.apply(manifests::primary_service(ctx, &settled)?).await?;
+            let known = ctx.fields();
+            let has_all = settled.image == ctx.spec.image && known.loads.is_none();
             let is_open = has_all && known.promoted == settled.term;
-            cx.apply(manifests::service(cx, &settled, is_open)?).await
+            ctx.apply(manifests::service(ctx, &settled, is_open)?).await
         })
         .await;
-        if let Some(restore) = &cx.spec.restore {
-            cx.component("Restore", backups::restore(cx, &settled, restore)).await;
+        if let Some(restore) = &ctx.spec.restore {
+            ctx.component("Restore", backups::restore(ctx, &settled, restore)).await;
         }
-        cx.prune::<CronJob>().await?;
-        cx.prune::<Job>().await?;
-        cx.finish()
+        ctx.prune::<CronJob>().await?;
+        ctx.prune::<Job>().await?;
+        ctx.finish()
     }
 
-    async fn cleanup(&self, cx: &Cx<'_, Database>) -> Result<Progress, Error> {
-        backups::snapshot(cx, &Settled::of(cx)).await
+    async fn cleanup(&self, ctx: &Context<'_, Database>) -> Result<ComponentProgress, Error> {
+        backups::snapshot(ctx, &Settled::of(ctx)).await
     }
 }
 
 /// The servers as they shall be; those of before an upgrade, or of another port, go.
 async fn serve(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &Settled,
     servers: &[Arc<Pod>],
-) -> Result<Progress, Error> {
-    cx.apply(manifests::configuration(cx)?).await?;
-    let replicas = replicas(cx, settled);
-    let progress = cx.apply(manifests::stateful_set(cx, settled, replicas)?).await?;
-    let server = manifests::server(cx, settled);
+) -> Result<ComponentProgress, Error> {
+    ctx.apply(manifests::configuration(ctx)?).await?;
+    let replicas = replicas(ctx, settled);
+    let progress = ctx.apply(manifests::stateful_set(ctx, settled, replicas)?).await?;
+    let server = manifests::server(ctx, settled);
     let mut ready = 0;
     for pod in servers {
         if pod.labels().get(manifests::SERVER) != Some(&server) {
             if pod.metadata.deletion_timestamp.is_none() {
-                cx.delete(&**pod).await?;
+                ctx.delete(&**pod).await?;
             }
-            return Ok(Progress::pending("Replacing", format!("pod {} goes", pod.name_any())));
+            return Ok(ComponentProgress::pending(
+                "Replacing",
+                format!("pod {} goes", pod.name_any()),
+            ));
         }
         ready += i32::from(failover::is_ready(pod));
     }
-    if progress == Progress::Ready && ready != replicas {
+    if progress == ComponentProgress::Ready && ready != replicas {
         let (reason, why) =
             servers.iter().find_map(|pod| failover::trouble(pod)).unwrap_or_default();
         let message = format!("{ready} of {replicas} servers are ready{why}");
         let reason = Some(reason).filter(|reason| !reason.is_empty());
-        return Ok(Progress::pending(reason.as_deref().unwrap_or("LessReady"), message));
+        return Ok(ComponentProgress::pending(reason.as_deref().unwrap_or("LessReady"), message));
     }
     Ok(progress)
 }
 
 /// Whether the primary has its data.
-fn is_whole(cx: &Cx<'_, Database>, settled: &Settled) -> bool {
-    let known = cx.fields();
+fn is_whole(ctx: &Context<'_, Database>, settled: &Settled) -> bool {
+    let known = ctx.fields();
     known.set_up.as_ref() == Some(&settled.image) && known.loads.is_none()
 }
 
 /// Standbys are copies: while the primary has not its data there is nothing to copy, and those of an
 /// older server would be of no use to a newer one. The primary stays until another one has taken over.
-fn replicas(cx: &Cx<'_, Database>, settled: &Settled) -> i32 {
-    let known = cx.fields();
+fn replicas(ctx: &Context<'_, Database>, settled: &Settled) -> i32 {
+    let known = ctx.fields();
     let used = [known.primary, known.deposed].into_iter().flatten();
     let used = used.map(|pod| failover::ordinal(&pod) + 1).max().unwrap_or(1);
-    if is_whole(cx, settled) { cx.spec.replicas.max(used) } else { used }
+    if is_whole(ctx, settled) { ctx.spec.replicas.max(used) } else { used }
 }
 
-async fn credentials(cx: &Cx<'_, Database>) -> Result<Progress, Error> {
+async fn credentials(ctx: &Context<'_, Database>) -> Result<ComponentProgress, Error> {
     let once = SecretOnce::new().given("username", "postgres").random("password", 32);
-    cx.secret_once(&manifests::secret_name(cx), once).await?;
-    Ok(Progress::Ready)
+    ctx.secret_once(&manifests::secret_name(ctx), once).await?;
+    Ok(ComponentProgress::Ready)
 }
 
 /// The database inside of the server, and after an upgrade what the old one held.
-async fn set_up(cx: &Cx<'_, Database>, settled: &Settled, is_up: bool) -> Result<Progress, Error> {
-    let known = cx.fields();
+async fn set_up(
+    ctx: &Context<'_, Database>,
+    settled: &Settled,
+    is_up: bool,
+) -> Result<ComponentProgress, Error> {
+    let known = ctx.fields();
     if known.set_up.as_ref() != Some(&settled.image) {
         // Before that the Job could meet the server of before an upgrade.
         if !is_up {
-            return Ok(Progress::pending("WaitingForServer", "the server is not up yet"));
+            return Ok(ComponentProgress::pending("WaitingForServer", "the server is not up yet"));
         }
-        let progress = cx.apply_or_recreate(jobs::set_up(cx, settled)?).await?;
-        if progress != Progress::Ready {
+        let progress = ctx.apply_or_recreate(jobs::set_up(ctx, settled)?).await?;
+        if progress != ComponentProgress::Ready {
             return Ok(progress);
         }
-        cx.status(|status| status.set_up = Some(settled.image.clone()));
-        cx.requeue(SOON);
+        ctx.status(|status| status.set_up = Some(settled.image.clone()));
+        ctx.requeue(SOON);
     }
-    upgrade::load(cx, settled).await
+    upgrade::load(ctx, settled).await
 }
 
 /// What the loss of the primary with its volume may lose. How much that is no one knows who has not
@@ -217,9 +225,9 @@ const fn at_risk(replicas: i32) -> &'static str {
 }
 
 /// What would lose data is not done; everything else goes on.
-fn refusals(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
-    let spec = &cx.spec;
-    let refused = |reason: &str, message: String| Ok(Progress::pending(reason, message));
+fn refusals(ctx: &Context<'_, Database>, settled: &Settled) -> Result<ComponentProgress, Error> {
+    let spec = &ctx.spec;
+    let refused = |reason: &str, message: String| Ok(ComponentProgress::pending(reason, message));
     if spec.name != settled.name {
         let message = format!("the database is {:?}, and cannot be renamed", settled.name);
         return refused("NameCannotChange", message);
@@ -232,9 +240,9 @@ fn refusals(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error>
         let message = format!("{} runs, and {} could not read it", settled.image, spec.image);
         return refused("DowngradeRefused", message);
     }
-    if cx.name_any().len() > manifests::LONGEST_NAME {
+    if ctx.name_any().len() > manifests::LONGEST_NAME {
         let message = format!("a name has at most {} characters", manifests::LONGEST_NAME);
         return Err(Error::Permanent(message));
     }
-    Ok(Progress::Ready)
+    Ok(ComponentProgress::Ready)
 }

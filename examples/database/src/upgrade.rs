@@ -1,60 +1,63 @@
 //! From one image to another: a dump by the old server while nobody else is connected, a new server upon
 //! an empty folder, and the dump loaded into it. The old folder stays on the volume.
 
-use catamaran_operator::native::{Cx, Error, Progress};
+use catamaran_operator::native::{ComponentProgress, Context, Error};
 
 use crate::api::Database;
 use crate::{SOON, Settled, backups, jobs, manifests};
 
 /// Dumps with the old image, and turns to the new one when that is done.
 pub(crate) async fn prepare(
-    cx: &Cx<'_, Database>,
+    ctx: &Context<'_, Database>,
     settled: &mut Settled,
-) -> Result<Progress, Error> {
-    let known = cx.fields();
-    if cx.spec.image == settled.image || is_downgrade(&settled.image, &cx.spec.image) {
-        return Ok(Progress::Ready);
+) -> Result<ComponentProgress, Error> {
+    let known = ctx.fields();
+    if ctx.spec.image == settled.image || is_downgrade(&settled.image, &ctx.spec.image) {
+        return Ok(ComponentProgress::Ready);
     }
     if known.loads.is_some() {
-        return Ok(Progress::pending("Upgrading", "another upgrade has not ended yet"));
+        return Ok(ComponentProgress::pending("Upgrading", "another upgrade has not ended yet"));
     }
     if known.deposed.is_some() || known.promoted != known.term {
-        return Ok(Progress::pending("FailingOver", "another primary takes over first"));
+        return Ok(ComponentProgress::pending("FailingOver", "another primary takes over first"));
     }
     // What was never set up holds nothing.
     if known.set_up.is_some() {
-        backups::volume(cx).await?;
-        let dump = jobs::dump(cx, settled, &jobs::upgrade_to(&cx.spec.image), true)?;
-        if cx.apply_or_recreate(dump).await? != Progress::Ready {
-            let message = format!("a dump is taken before {} takes over", cx.spec.image);
-            return Ok(Progress::pending("BackingUp", message));
+        backups::volume(ctx).await?;
+        let dump = jobs::dump(ctx, settled, &jobs::upgrade_to(&ctx.spec.image), true)?;
+        if ctx.apply_or_recreate(dump).await? != ComponentProgress::Ready {
+            let message = format!("a dump is taken before {} takes over", ctx.spec.image);
+            return Ok(ComponentProgress::pending("BackingUp", message));
         }
-        cx.status(|status| status.loads = Some(cx.spec.image.clone()));
+        ctx.status(|status| status.loads = Some(ctx.spec.image.clone()));
     }
     // A new server begins in the first pod, whoever the primary was.
-    cx.status(|status| {
-        status.image = Some(cx.spec.image.clone());
-        status.primary = Some(manifests::pod_name(cx, 0));
+    ctx.status(|status| {
+        status.image = Some(ctx.spec.image.clone());
+        status.primary = Some(manifests::pod_name(ctx, 0));
         (status.server, status.term) = (status.server + 1, status.term + 1);
         (status.promoted, status.down_since) = (status.term, None);
     });
-    *settled = Settled::of(cx);
-    cx.event("Upgrading", &format!("the server becomes {}", cx.spec.image));
-    Ok(Progress::Ready)
+    *settled = Settled::of(ctx);
+    ctx.event("Upgrading", &format!("the server becomes {}", ctx.spec.image));
+    Ok(ComponentProgress::Ready)
 }
 
 /// Loads what the old server held into the new one.
-pub(crate) async fn load(cx: &Cx<'_, Database>, settled: &Settled) -> Result<Progress, Error> {
-    let Some(image) = cx.fields().loads else { return Ok(Progress::Ready) };
+pub(crate) async fn load(
+    ctx: &Context<'_, Database>,
+    settled: &Settled,
+) -> Result<ComponentProgress, Error> {
+    let Some(image) = ctx.fields().loads else { return Ok(ComponentProgress::Ready) };
     let why = jobs::upgrade_to(&image);
-    let job = jobs::load(cx, settled, &why, "latest", Some(&why))?;
-    if cx.apply_or_recreate(job).await? != Progress::Ready {
-        return Ok(Progress::pending("Loading", format!("{image} loads what was dumped")));
+    let job = jobs::load(ctx, settled, &why, "latest", Some(&why))?;
+    if ctx.apply_or_recreate(job).await? != ComponentProgress::Ready {
+        return Ok(ComponentProgress::pending("Loading", format!("{image} loads what was dumped")));
     }
-    cx.status(|status| status.loads = None);
-    cx.event("Upgraded", &format!("the server is {image}"));
-    cx.requeue(SOON); // for the standbys
-    Ok(Progress::Ready)
+    ctx.status(|status| status.loads = None);
+    ctx.event("Upgraded", &format!("the server is {image}"));
+    ctx.requeue(SOON); // for the standbys
+    Ok(ComponentProgress::Ready)
 }
 
 /// Whether an image has an older major version than another, as far as their tags tell.

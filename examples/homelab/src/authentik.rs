@@ -5,7 +5,7 @@ mod manifests;
 use std::sync::Arc;
 
 use catamaran_operator::native::{
-    Action, Cx, Error, Progress, Reconciler, Reference, SecretOnce, Watches,
+    Action, ComponentProgress, Context, Error, Reconciler, Reference, SecretOnce, Watches,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Secret, Service};
@@ -48,12 +48,12 @@ impl Reconciler for AuthentikServers {
         watches.requires::<RedisConnection>().requires::<Redis>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, AuthentikServer>) -> Result<Action, Error> {
+    async fn reconcile(&self, ctx: &Context<'_, AuthentikServer>) -> Result<Action, Error> {
         let mut inputs = Inputs::default();
-        cx.component("Domain", given(&mut inputs.hostname, hostname(cx))).await;
-        cx.component("Database", given(&mut inputs.database, database(cx))).await;
-        cx.component("Redis", given(&mut inputs.redis, redis(cx))).await;
-        cx.component("Keys", given(&mut inputs.keys, keys(cx))).await;
+        ctx.component("Domain", given(&mut inputs.hostname, hostname(ctx))).await;
+        ctx.component("Database", given(&mut inputs.database, database(ctx))).await;
+        ctx.component("Redis", given(&mut inputs.redis, redis(ctx))).await;
+        ctx.component("Keys", given(&mut inputs.keys, keys(ctx))).await;
         // While something is missing what runs is left running, as it is.
         if let Inputs {
             hostname: Some(host),
@@ -63,13 +63,14 @@ impl Reconciler for AuthentikServers {
         } = inputs
         {
             let deployment =
-                async { cx.apply(manifests::deployment(cx, &host, (&db, &redis, &keys))?).await };
-            cx.component("Deployment", deployment).await;
-            cx.component("Service", async { cx.apply(manifests::service(cx)?).await }).await;
-            cx.component("Ingress", async { cx.apply(manifests::ingress(cx, &host)?).await }).await;
-            cx.status(|status| status.url = Some(format!("https://{host}")));
+                async { ctx.apply(manifests::deployment(ctx, &host, (&db, &redis, &keys))?).await };
+            ctx.component("Deployment", deployment).await;
+            ctx.component("Service", async { ctx.apply(manifests::service(ctx)?).await }).await;
+            ctx.component("Ingress", async { ctx.apply(manifests::ingress(ctx, &host)?).await })
+                .await;
+            ctx.status(|status| status.url = Some(format!("https://{host}")));
         }
-        cx.finish()
+        ctx.finish()
     }
 }
 
@@ -77,57 +78,57 @@ impl Reconciler for AuthentikServers {
 async fn given<T>(
     place: &mut Option<T>,
     gift: impl Future<Output = Result<T, Error>>,
-) -> Result<Progress, Error> {
+) -> Result<ComponentProgress, Error> {
     *place = Some(gift.await?);
-    Ok(Progress::Ready)
+    Ok(ComponentProgress::Ready)
 }
 
-async fn hostname(cx: &Cx<'_, AuthentikServer>) -> Result<String, Error> {
-    let domain = ready(cx.reference::<Domain>(None, &cx.spec.domain).await?)?;
+async fn hostname(ctx: &Context<'_, AuthentikServer>) -> Result<String, Error> {
+    let domain = ready(ctx.reference::<Domain>(None, &ctx.spec.domain).await?)?;
     Ok(format!("authentik.{}", domain.spec.hostname))
 }
 
 /// The Secret with how to connect.
-async fn database(cx: &Cx<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
-    let database = ready(cx.reference::<PostgresDatabase>(None, &cx.spec.database).await?)?;
+async fn database(ctx: &Context<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
+    let database = ready(ctx.reference::<PostgresDatabase>(None, &ctx.spec.database).await?)?;
     let secret = database.status.as_ref().and_then(|status| status.fields.secret.clone());
-    cx.reference::<Secret>(None, &secret.unwrap_or_default()).await?.found()
+    ctx.reference::<Secret>(None, &secret.unwrap_or_default()).await?.found()
 }
 
 /// A RedisConnection of that name or, if there is none, a Redis.
-async fn redis(cx: &Cx<'_, AuthentikServer>) -> Result<RedisAt, Error> {
-    let name = &cx.spec.redis;
-    let connection = cx.reference::<RedisConnection>(None, name).await?;
+async fn redis(ctx: &Context<'_, AuthentikServer>) -> Result<RedisAt, Error> {
+    let name = &ctx.spec.redis;
+    let connection = ctx.reference::<RedisConnection>(None, name).await?;
     if !matches!(connection, Reference::Missing { .. }) {
         let spec = ready(connection)?.spec.clone();
         let secret = match &spec.secret {
-            Some(secret) => Some(cx.reference::<Secret>(None, secret).await?.found()?),
+            Some(secret) => Some(ctx.reference::<Secret>(None, secret).await?.found()?),
             None => None,
         };
         let authorities = match spec.tls.and_then(|tls| tls.ca_secret) {
-            Some(name) => Some(cx.reference::<Secret>(None, &name).await?.found()?),
+            Some(name) => Some(ctx.reference::<Secret>(None, &name).await?.found()?),
             None => None,
         };
         return Ok(RedisAt { host: spec.host, port: spec.port, secret, authorities });
     }
-    let own = cx.reference::<Redis>(None, name).await?;
+    let own = ctx.reference::<Redis>(None, name).await?;
     if matches!(own, Reference::Missing { .. }) {
         let message = format!("neither RedisConnection nor Redis \"{name}\" exists");
         return Err(Error::waiting("MissingDependency", message));
     }
     let release = ready(own)?.status.as_ref().and_then(|s| s.fields.deployed_release.clone());
     let release = release.unwrap_or_default().name;
-    let secret = cx.reference::<Secret>(None, &release).await?.found()?;
-    let host = format!("{release}.{}.svc", cx.namespace().unwrap_or_default());
+    let secret = ctx.reference::<Secret>(None, &release).await?.found()?;
+    let host = format!("{release}.{}.svc", ctx.namespace().unwrap_or_default());
     let port = manifests::REDIS_PORT;
     Ok(RedisAt { host, port, secret: Some(secret), authorities: None })
 }
 
-async fn keys(cx: &Cx<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
+async fn keys(ctx: &Context<'_, AuthentikServer>) -> Result<Arc<Secret>, Error> {
     let keys = SecretOnce::new()
         .random("secretKey", 50)
         .random("bootstrapPassword", 32)
         .random("bootstrapToken", 60)
-        .rotated_by(cx.spec.rotate.as_deref());
-    cx.secret_once(&format!("{}-keys", cx.name_any()), keys).await
+        .rotated_by(ctx.spec.rotate.as_deref());
+    ctx.secret_once(&format!("{}-keys", ctx.name_any()), keys).await
 }

@@ -1,6 +1,8 @@
 //! Servers that somebody else runs: they are there or not, which no watch tells.
 
-use catamaran_operator::native::{Action, Cx, Error, Managed, Progress, Reconciler, Watches};
+use catamaran_operator::native::{
+    Action, ComponentProgress, Context, Error, Managed, Reconciler, Watches,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 
@@ -20,40 +22,40 @@ impl Reconciler for PostgresConnections {
         watches.requires::<Secret>().polls(POLL);
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, PostgresConnection>) -> Result<Action, Error> {
-        cx.component("Server", async {
-            let version = server(cx, None, &cx.spec).await?.version().await?;
-            tell_return(cx, &version);
-            cx.status(|status| status.version = Some(version));
-            Ok(Progress::Ready)
+    async fn reconcile(&self, ctx: &Context<'_, PostgresConnection>) -> Result<Action, Error> {
+        ctx.component("Server", async {
+            let version = server(ctx, None, &ctx.spec).await?.version().await?;
+            tell_return(ctx, &version);
+            ctx.status(|status| status.version = Some(version));
+            Ok(ComponentProgress::Ready)
         })
         .await;
-        cx.finish()
+        ctx.finish()
     }
 }
 
 /// For `kubectl describe`: since when a server is there again, and in which version.
-fn tell_return(cx: &Cx<'_, PostgresConnection>, version: &str) {
-    let was = cx.fields().version;
+fn tell_return(ctx: &Context<'_, PostgresConnection>, version: &str) {
+    let was = ctx.fields().version;
     if was.as_deref().is_some_and(|was| was != version) {
-        cx.event("VersionChanged", &format!("the server is PostgreSQL {version} now"));
+        ctx.event("VersionChanged", &format!("the server is PostgreSQL {version} now"));
     }
 }
 
 /// The server of a connection, and its administrator. The connection's Secrets lie in `namespace`.
 pub(crate) async fn server<K: Managed>(
-    cx: &Cx<'_, K>,
+    ctx: &Context<'_, K>,
     namespace: Option<&str>,
     connection: &PostgresConnectionSpec,
 ) -> Result<postgres::Server, Error> {
-    let secret = cx.reference::<Secret>(namespace, &connection.secret).await?.found()?;
+    let secret = ctx.reference::<Secret>(namespace, &connection.secret).await?.found()?;
     Ok(postgres::Server {
         host: connection.host.clone(),
         port: u16::try_from(connection.port).map_err(|e| Error::Permanent(e.to_string()))?,
         database: connection.database.clone(),
         user: text(&secret, "username")?,
         password: text(&secret, "password")?,
-        encryption: Encryption::of(cx, namespace, connection.tls.as_ref()).await?,
+        encryption: Encryption::of(ctx, namespace, connection.tls.as_ref()).await?,
     })
 }
 
@@ -68,19 +70,19 @@ impl Reconciler for RedisConnections {
         watches.requires::<Secret>().polls(POLL);
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, RedisConnection>) -> Result<Action, Error> {
-        cx.component("Server", async {
-            let secret = match &cx.spec.secret {
-                Some(name) => Some(cx.reference::<Secret>(None, name).await?.found()?),
+    async fn reconcile(&self, ctx: &Context<'_, RedisConnection>) -> Result<Action, Error> {
+        ctx.component("Server", async {
+            let secret = match &ctx.spec.secret {
+                Some(name) => Some(ctx.reference::<Secret>(None, name).await?.found()?),
                 None => None,
             };
-            let encryption = Encryption::of(cx, None, cx.spec.tls.as_ref()).await?;
-            let version = cache_server(cx, secret.as_deref(), encryption)?.version().await?;
-            cx.status(|status| status.version = Some(version));
-            Ok(Progress::Ready)
+            let encryption = Encryption::of(ctx, None, ctx.spec.tls.as_ref()).await?;
+            let version = cache_server(ctx, secret.as_deref(), encryption)?.version().await?;
+            ctx.status(|status| status.version = Some(version));
+            Ok(ComponentProgress::Ready)
         })
         .await;
-        cx.finish()
+        ctx.finish()
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod outputs;
 
-use catamaran_operator::native::{Action, Cx, Error, Progress, Reconciler, SecretOnce, Watches};
+use catamaran_operator::native::{
+    Action, ComponentProgress, Context, Error, Reconciler, SecretOnce, Watches,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::json;
@@ -24,50 +26,53 @@ impl Reconciler for PostgresDatabases {
         watches.owns::<Secret>().requires::<PostgresConnection>().polls(crate::POLL);
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, PostgresDatabase>) -> Result<Action, Error> {
-        cx.component("Database", database(cx)).await;
-        cx.finish()
+    async fn reconcile(&self, ctx: &Context<'_, PostgresDatabase>) -> Result<Action, Error> {
+        ctx.component("Database", database(ctx)).await;
+        ctx.finish()
     }
 
-    async fn cleanup(&self, cx: &Cx<'_, PostgresDatabase>) -> Result<Progress, Error> {
-        let made = cx.fields();
+    async fn cleanup(
+        &self,
+        ctx: &Context<'_, PostgresDatabase>,
+    ) -> Result<ComponentProgress, Error> {
+        let made = ctx.fields();
         let (Some(connection), Some(name)) = (made.connection, made.database) else {
-            return Ok(Progress::Ready); // nothing was begun
+            return Ok(ComponentProgress::Ready); // nothing was begun
         };
         let (namespace, connection) = split(&connection)?;
-        let found = cx.reference::<PostgresConnection>(namespace, connection).await?.found()?;
-        let server = administrator(cx, &found).await?;
-        server.remove(&wanted(cx, name, String::new())).await?;
-        Ok(Progress::Ready)
+        let found = ctx.reference::<PostgresConnection>(namespace, connection).await?.found()?;
+        let server = administrator(ctx, &found).await?;
+        server.remove(&wanted(ctx, name, String::new())).await?;
+        Ok(ComponentProgress::Ready)
     }
 }
 
-async fn database(cx: &Cx<'_, PostgresDatabase>) -> Result<Progress, Error> {
-    let name = name(cx)?;
-    refuse_another_place(cx, &name)?;
-    let (namespace, connection) = split(&cx.spec.connection)?;
-    let connection = ready(cx.reference::<PostgresConnection>(namespace, connection).await?)?;
-    let server = administrator(cx, &connection).await?;
+async fn database(ctx: &Context<'_, PostgresDatabase>) -> Result<ComponentProgress, Error> {
+    let name = name(ctx)?;
+    refuse_another_place(ctx, &name)?;
+    let (namespace, connection) = split(&ctx.spec.connection)?;
+    let connection = ready(ctx.reference::<PostgresConnection>(namespace, connection).await?)?;
+    let server = administrator(ctx, &connection).await?;
 
     let once = SecretOnce::new().random("password", 32);
-    let secret = cx.secret_once(&secret_name(cx), once).await?;
-    let wanted = wanted(cx, name, text(&secret, "password")?);
+    let secret = ctx.secret_once(&secret_name(ctx), once).await?;
+    let wanted = wanted(ctx, name, text(&secret, "password")?);
     // Written before anything is made, so that whatever dies now is cleaned up some day.
-    if cx.fields().database.is_none() {
-        let begun = json!({ "connection": cx.spec.connection, "database": wanted.name });
-        cx.patch_status(cx.resource(), begun).await?;
+    if ctx.fields().database.is_none() {
+        let begun = json!({ "connection": ctx.spec.connection, "database": wanted.name });
+        ctx.patch_status(ctx.resource(), begun).await?;
     }
-    cx.status(|status| {
-        status.connection = Some(cx.spec.connection.clone());
+    ctx.status(|status| {
+        status.connection = Some(ctx.spec.connection.clone());
         status.database = Some(wanted.name.clone());
-        status.secret = Some(secret_name(cx));
+        status.secret = Some(secret_name(ctx));
     });
     if !is_there(&server, &wanted).await? {
         server.provide(&wanted).await?;
-        cx.event("Provided", &format!("database and role {:?} are in place", wanted.name));
+        ctx.event("Provided", &format!("database and role {:?} are in place", wanted.name));
         server.check(&wanted).await?;
     }
-    cx.apply(outputs(&secret_name(cx), &server, &wanted)).await
+    ctx.apply(outputs(&secret_name(ctx), &server, &wanted)).await
 }
 
 /// Whether the role gets in by its password and may work: who does has the right database.
@@ -82,12 +87,12 @@ async fn is_there(server: &Server, wanted: &Wanted) -> Result<bool, Error> {
 }
 
 /// Elsewhere would be another database, and this one would be nobody's.
-fn refuse_another_place(cx: &Cx<'_, PostgresDatabase>, name: &str) -> Result<(), Error> {
-    let made = cx.fields();
+fn refuse_another_place(ctx: &Context<'_, PostgresDatabase>, name: &str) -> Result<(), Error> {
+    let made = ctx.fields();
     let (Some(connection), Some(database)) = (made.connection, made.database) else {
         return Ok(());
     };
-    if connection == cx.spec.connection && database == name {
+    if connection == ctx.spec.connection && database == name {
         return Ok(());
     }
     Err(Error::waiting(
@@ -98,11 +103,11 @@ fn refuse_another_place(cx: &Cx<'_, PostgresDatabase>, name: &str) -> Result<(),
 
 /// The server of a connection, with the credentials that lie beside the connection.
 async fn administrator(
-    cx: &Cx<'_, PostgresDatabase>,
+    ctx: &Context<'_, PostgresDatabase>,
     connection: &PostgresConnection,
 ) -> Result<Server, Error> {
     let namespace = connection.namespace();
-    connections::server(cx, namespace.as_deref(), &connection.spec).await
+    connections::server(ctx, namespace.as_deref(), &connection.spec).await
 }
 
 fn wanted(database: &PostgresDatabase, name: String, password: String) -> Wanted {

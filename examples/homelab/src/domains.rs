@@ -1,6 +1,6 @@
 //! Children of kinds that others install, one of them in another namespace.
 
-use catamaran_operator::native::{Action, Cx, Error, Reconciler, Watches};
+use catamaran_operator::native::{Action, Context, Error, Reconciler, Watches};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -21,16 +21,16 @@ impl Reconciler for Domains {
 
     /// Where cert-manager or Istio is not installed, the component waits (`KindNotInstalled`), and goes on
     /// when it is.
-    async fn reconcile(&self, cx: &Cx<'_, Domain>) -> Result<Action, Error> {
-        let secret = certificate_name(cx);
-        cx.component("Certificate", async { cx.apply(certificate(cx, &secret)?).await }).await;
-        cx.component("Gateway", async { cx.apply(gateway(cx, &secret)?).await }).await;
-        cx.status(|status| {
-            let namespace = cx.namespace().unwrap_or_default();
-            status.gateway = Some(format!("{namespace}/{}", cx.name_any()));
+    async fn reconcile(&self, ctx: &Context<'_, Domain>) -> Result<Action, Error> {
+        let secret = certificate_name(ctx);
+        ctx.component("Certificate", async { ctx.apply(certificate(ctx, &secret)?).await }).await;
+        ctx.component("Gateway", async { ctx.apply(gateway(ctx, &secret)?).await }).await;
+        ctx.status(|status| {
+            let namespace = ctx.namespace().unwrap_or_default();
+            status.gateway = Some(format!("{namespace}/{}", ctx.name_any()));
             status.certificate_secret = Some(secret);
         });
-        cx.finish()
+        ctx.finish()
     }
 }
 

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-use catamaran_operator::native::{Cx, Error, Managed};
+use catamaran_operator::native::{Context, Error, Managed};
 use k8s_openapi::api::core::v1::Secret;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -42,7 +42,7 @@ impl Encryption {
     /// # Errors
     /// [`Error::Waiting`] with the reason `TlsNotConfigured`, `MissingDependency` or `IncompleteSecret`.
     pub(crate) async fn of<K: Managed>(
-        cx: &Cx<'_, K>,
+        ctx: &Context<'_, K>,
         namespace: Option<&str>,
         tls: Option<&Tls>,
     ) -> Result<Self, Error> {
@@ -50,7 +50,7 @@ impl Encryption {
         match (tls.mode, tls.ca_secret) {
             (TlsMode::Disable, _) => Ok(Self::Disabled),
             (TlsMode::Verify, Some(name)) => {
-                let secret = cx.reference::<Secret>(namespace, &name).await?.found()?;
+                let secret = ctx.reference::<Secret>(namespace, &name).await?.found()?;
                 Ok(Self::Verified(text(&secret, CA_KEY)?))
             }
             (TlsMode::Verify, None) => Err(Error::waiting(

@@ -1,6 +1,8 @@
 //! The simplest kind: a condition for each child, and one for all.
 
-use catamaran_operator::native::{Action, Cx, Error, Progress, Reconciler, SecretOnce, Watches};
+use catamaran_operator::native::{
+    Action, ComponentProgress, Context, Error, Reconciler, SecretOnce, Watches,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::ResourceExt;
@@ -20,11 +22,11 @@ impl Reconciler for MyResources {
         watches.owns::<Deployment>().owns::<Service>().owns::<Secret>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, MyResource>) -> Result<Action, Error> {
-        cx.component("Secret", secret(cx)).await;
-        cx.component("Deployment", async { cx.apply(deployment(cx)?).await }).await;
-        cx.component("Service", async { cx.apply(service(cx)?).await }).await;
-        cx.finish()
+    async fn reconcile(&self, ctx: &Context<'_, MyResource>) -> Result<Action, Error> {
+        ctx.component("Secret", secret(ctx)).await;
+        ctx.component("Deployment", async { ctx.apply(deployment(ctx)?).await }).await;
+        ctx.component("Service", async { ctx.apply(service(ctx)?).await }).await;
+        ctx.finish()
     }
 }
 
@@ -33,10 +35,10 @@ fn secret_name(resource: &MyResource) -> String {
 }
 
 /// Made once; what people change in it stays as they changed it.
-async fn secret(cx: &Cx<'_, MyResource>) -> Result<Progress, Error> {
+async fn secret(ctx: &Context<'_, MyResource>) -> Result<ComponentProgress, Error> {
     let once = SecretOnce::new().random("apiKey", 40).random("password", 24);
-    cx.secret_once(&secret_name(cx), once).await?;
-    Ok(Progress::Ready)
+    ctx.secret_once(&secret_name(ctx), once).await?;
+    Ok(ComponentProgress::Ready)
 }
 
 fn deployment(resource: &MyResource) -> Result<Deployment, Error> {

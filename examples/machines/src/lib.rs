@@ -9,7 +9,7 @@ pub mod stage_two;
 
 use std::time::Duration;
 
-use catamaran_operator::native::{Action, Cx, Error, Only, Reconciler, Watches};
+use catamaran_operator::native::{Action, Context, Error, Only, Reconciler, Watches};
 
 use api::{Machine, Switch};
 
@@ -27,13 +27,13 @@ impl Reconciler for Machines {
         watches.lists::<Switch>(Only::all());
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Machine>) -> Result<Action, Error> {
-        if let Some(position) = &cx.spec.switch_position {
-            cx.component("Switch", stage_one::move_back(cx, position)).await;
+    async fn reconcile(&self, ctx: &Context<'_, Machine>) -> Result<Action, Error> {
+        if let Some(position) = &ctx.spec.switch_position {
+            ctx.component("Switch", stage_one::move_back(ctx, position)).await;
         }
-        if let Some(wanted) = cx.spec.switches {
-            cx.component("Switches", stage_two::keep(cx, wanted)).await;
+        if let Some(wanted) = ctx.spec.switches {
+            ctx.component("Switches", stage_two::keep(ctx, wanted)).await;
         }
-        cx.finish()
+        ctx.finish()
     }
 }

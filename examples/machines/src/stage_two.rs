@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catamaran_operator::native::{Cx, Error, Progress};
+use catamaran_operator::native::{ComponentProgress, Context, Error};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, MicroTime};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -18,38 +18,39 @@ use crate::api::{Machine, Position, Switch, SwitchSpec};
 const MACHINE: &str = "machine";
 
 /// Keeps as many switches as wanted, and moves them down, one at a time.
-pub async fn keep(cx: &Cx<'_, Machine>, wanted: i32) -> Result<Progress, Error> {
-    let (selector, labels) = selection(cx)?;
-    let mut switches = cx.claim::<Switch>(&selector).await?;
+pub async fn keep(ctx: &Context<'_, Machine>, wanted: i32) -> Result<ComponentProgress, Error> {
+    let (selector, labels) = selection(ctx)?;
+    let mut switches = ctx.claim::<Switch>(&selector).await?;
     let wanted = usize::try_from(wanted).unwrap_or_default();
     // What is too much goes; the youngest first, as with a ReplicaSet.
     switches.sort_by_key(|switch| (switch.creation_timestamp(), switch.name_any()));
     for surplus in switches.drain(wanted.min(switches.len())..) {
-        cx.delete(&*surplus).await?;
+        ctx.delete(&*surplus).await?;
     }
     let missing = wanted - switches.len();
-    switches.extend(cx.create_missing("switch-", missing, || switch(&labels)).await?);
+    switches.extend(ctx.create_missing("switch-", missing, || switch(&labels)).await?);
     switches.sort_by_key(|switch| switch.name_any());
-    move_back(cx, &mut switches).await?;
+    move_back(ctx, &mut switches).await?;
 
     let positions: String = switches.iter().map(|switch| letter(switch)).collect();
     let up = positions.matches('u').count();
-    cx.status(|status| {
+    ctx.status(|status| {
         status.switches = i32::try_from(switches.len()).ok();
         status.positions = Some(positions);
     });
     Ok(match up {
-        0 => Progress::Ready,
-        up => {
-            Progress::pending("SwitchedUp", format!("{up} of {} switches are up", switches.len()))
-        }
+        0 => ComponentProgress::Ready,
+        up => ComponentProgress::pending(
+            "SwitchedUp",
+            format!("{up} of {} switches are up", switches.len()),
+        ),
     })
 }
 
 /// Notes which switches are up, and moves the one down that has been up for longest: never more than
 /// one in a while, which the machine's status remembers.
-async fn move_back(cx: &Cx<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result<(), Error> {
-    let now = cx.now();
+async fn move_back(ctx: &Context<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result<(), Error> {
+    let now = ctx.now();
     for switch in switches.iter_mut() {
         let seen_at = match (switch.spec.position, seen_at(switch)) {
             (Position::Up, None) => Some(MicroTime(now)),
@@ -58,22 +59,22 @@ async fn move_back(cx: &Cx<'_, Machine>, switches: &mut [Arc<Switch>]) -> Result
             (Position::Down, Some(_)) => None,
             _ => continue,
         };
-        *switch = Arc::new(cx.patch_status(&**switch, json!({ "seenAt": seen_at })).await?);
+        *switch = Arc::new(ctx.patch_status(&**switch, json!({ "seenAt": seen_at })).await?);
     }
     let up = switches.iter_mut().filter(|switch| switch.spec.position == Position::Up);
     let Some(next) = up.min_by_key(|switch| (seen_at(switch), switch.name_any())) else {
         return Ok(());
     };
-    let last_move = cx.fields().seen_at.map(|moved_at| moved_at.0).filter(|at| *at <= now);
+    let last_move = ctx.fields().seen_at.map(|moved_at| moved_at.0).filter(|at| *at <= now);
     let since = seen_at(next).into_iter().chain(last_move).max().unwrap_or(now);
     match PATIENCE.checked_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default()) {
-        Some(rest) if !rest.is_zero() => cx.requeue(rest),
+        Some(rest) if !rest.is_zero() => ctx.requeue(rest),
         _ => {
             let moved =
-                cx.patch(&**next, json!({ "spec": { "position": Position::Down } })).await?;
-            *next = Arc::new(cx.patch_status(&moved, json!({ "seenAt": null })).await?);
-            cx.status(|status| status.seen_at = Some(MicroTime(now)));
-            cx.requeue(PATIENCE); // the next one, if there is one
+                ctx.patch(&**next, json!({ "spec": { "position": Position::Down } })).await?;
+            *next = Arc::new(ctx.patch_status(&moved, json!({ "seenAt": null })).await?);
+            ctx.status(|status| status.seen_at = Some(MicroTime(now)));
+            ctx.requeue(PATIENCE); // the next one, if there is one
         }
     }
     Ok(())

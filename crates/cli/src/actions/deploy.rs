@@ -9,24 +9,26 @@ use catamaran_chart::{
     Rendered, fresh_seed,
 };
 use catamaran_release::plan::values::{Chosen, Reuse, choose};
-use catamaran_release::plan::{Goal, another_time, is_same_but_generated, kept_random_texts};
+use catamaran_release::plan::{
+    TargetRevision, another_time, is_same_but_generated, kept_random_texts,
+};
 use catamaran_release::{
-    Action, Definitions, Desired, Driver, Error as ReleaseError, History, Kept, Method, Release,
-    Status, Ways, WhyKept,
+    Action, ActionOptions, ApplyMethod, CrdPolicy, DesiredState, Driver, Error as ReleaseError,
+    History, Release, RetainedObject, Status, WhyKept,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::flags::{ChartArgs, DryRun};
-use super::pursue::Stop;
+use super::release_target::ReleaseTarget;
+use super::run_to_completion::Interruption;
 use super::show::{DRY, Shown, hide_secrets};
-use super::site::Site;
 use crate::charts::{self, cluster};
 use crate::explain::{Explained, Style};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum DeployAction {
     Install,
     Upgrade,
 }
@@ -35,7 +37,7 @@ pub(super) enum Doing {
 pub(super) struct Deployment<'a> {
     args: &'a ChartArgs,
     pub(super) name: String,
-    pub(super) doing: Doing,
+    pub(super) doing: DeployAction,
     pub(super) reuse: Reuse,
     pub(super) history_max: usize,
     pub(super) cleanup: bool,
@@ -45,12 +47,12 @@ pub(super) struct Deployment<'a> {
     chart: Chart,
     given: Map<String, Value>,
     /// Absent where no cluster is asked, and before one is.
-    site: Option<Site>,
+    site: Option<ReleaseTarget>,
     history: Option<History>,
 }
 
 /// What was rendered, for which revision.
-struct Wish {
+struct DesiredRevision {
     facts: ReleaseFacts,
     rendered: Rendered,
     /// Whether the record of a begun revision stands instead of what was rendered now.
@@ -62,13 +64,13 @@ impl<'a> Deployment<'a> {
         args: &'a ChartArgs,
         name: String,
         mode: DryRun,
-        doing: Doing,
+        doing: DeployAction,
     ) -> Result<Self> {
         args.check()?;
         if args.hide_secret && mode == DryRun::No {
             bail!("hiding Kubernetes secrets requires a dry-run mode");
         }
-        let (reuse, history_max) = (Reuse::Unless, catamaran_release::drive::DEFAULT_HISTORY);
+        let (reuse, history_max) = (Reuse::Unless, catamaran_release::apply::DEFAULT_HISTORY);
         Ok(Self {
             args,
             name,
@@ -92,7 +94,7 @@ impl<'a> Deployment<'a> {
         let (finder, path) = rendering.locate(place)?;
         self.given = charts::values(&self.args.values, &finder, rendering.profile())?;
         self.chart = rendering.open(&path, &finder, Chart::load)?;
-        if self.doing == Doing::Install && self.chart.is_library() {
+        if self.doing == DeployAction::Install && self.chart.is_library() {
             bail!("library charts are not installable");
         }
         Ok(())
@@ -102,11 +104,12 @@ impl<'a> Deployment<'a> {
     pub(super) fn history(&mut self) -> Result<&History> {
         if self.history.is_none() {
             let global = &self.args.rendering.global;
-            self.history = Some(if self.mode == DryRun::Client && self.doing == Doing::Install {
-                History::empty(&global.cluster.namespace(), &self.name, Timestamp::now())
-            } else {
-                self.site.insert(Site::new(global)?).history(&self.name)?
-            });
+            self.history =
+                Some(if self.mode == DryRun::Client && self.doing == DeployAction::Install {
+                    History::empty(&global.cluster.namespace(), &self.name, Timestamp::now())
+                } else {
+                    self.site.insert(ReleaseTarget::new(global)?).history(&self.name)?
+                });
         }
         self.history.as_ref().ok_or_else(|| anyhow!("there is no history"))
     }
@@ -115,15 +118,15 @@ impl<'a> Deployment<'a> {
     pub(super) fn run(mut self, out: &mut impl Write) -> Result<()> {
         let profile = self.args.rendering.profile();
         let history = self.history()?.clone();
-        let base = if self.doing == Doing::Upgrade { history.base() } else { None };
+        let base = if self.doing == DeployAction::Upgrade { history.base() } else { None };
         let given = std::mem::take(&mut self.given);
         let chosen = choose(self.reuse, base, given, profile).map_err(|why| anyhow!(why))?;
         let chart = self.compile(&chosen)?;
         self.define(&chart)?;
         let wish = self.wish(&history, &chart, &chosen.config, out)?;
         charts::warn(&wish.rendered.warnings);
-        let labels = self.args.labels(self.doing == Doing::Upgrade)?;
-        let desired = Desired::new(chart.chart(), &chosen.config, &wish.rendered, &wish.facts)
+        let labels = self.args.labels(self.doing == DeployAction::Upgrade)?;
+        let desired = DesiredState::new(chart.chart(), &chosen.config, &wish.rendered, &wish.facts)
             .labelled(&labels)
             .of_any_chart();
         if self.mode != DryRun::No {
@@ -136,12 +139,12 @@ impl<'a> Deployment<'a> {
         if !resumes {
             self.preview(&history, &desired)?;
         }
-        if self.doing == Doing::Install && self.args.create_namespace {
+        if self.doing == DeployAction::Install && self.args.create_namespace {
             site.create_namespace()?;
         }
         let owner = site.owner(&history)?;
         let desired = owner.as_ref().map_or(desired, |owner| desired.owned_by(owner));
-        let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
+        let (driver, until) = site.driver(self.action_options(), self.args.jobs.wait.timeout());
         let driver = driver.history_max(self.history_max);
         let record = match drive(site, &driver, until, history, &desired, wish.drawn) {
             Ok(record) => record,
@@ -151,21 +154,21 @@ impl<'a> Deployment<'a> {
         self.print(&record, out)
     }
 
-    fn site(&self) -> Result<&Site> {
+    fn site(&self) -> Result<&ReleaseTarget> {
         self.site.as_ref().ok_or_else(|| anyhow!("there is no cluster"))
     }
 
     /// Who merges, by the flags and by what the release's last revision says.
-    fn method(&self) -> Method {
+    fn method(&self) -> ApplyMethod {
         let newest = self.history.as_ref().and_then(History::newest);
-        let newest = newest.filter(|_| self.doing == Doing::Upgrade);
+        let newest = newest.filter(|_| self.doing == DeployAction::Upgrade);
         self.args.force.method(newest.map(AsRef::as_ref)).unwrap_or_default() // checked at the beginning
     }
 
-    fn ways(&self) -> Ways {
+    fn action_options(&self) -> ActionOptions {
         let args = self.args;
         let wait = args.jobs.wait.what(args.failure.takes_back(), args.jobs.wait_for_jobs);
-        Ways {
+        ActionOptions {
             description: args.description.clone().filter(|text| !text.is_empty()),
             full_record: args.full_record,
             no_hooks: args.no_hooks,
@@ -174,7 +177,7 @@ impl<'a> Deployment<'a> {
             take_ownership: args.take_ownership,
             force: args.force.force().unwrap_or_default(), // checked at the beginning
             wait,
-            ..Ways::default()
+            ..ActionOptions::default()
         }
     }
 
@@ -193,7 +196,7 @@ impl<'a> Deployment<'a> {
     /// Sees to the definitions of `crds/`, before anything is rendered: what the cluster serves is one
     /// of a rendering's inputs.
     fn define(&self, chart: &CompiledChart) -> Result<()> {
-        if self.args.definitions() == Definitions::Skip
+        if self.args.definitions() == CrdPolicy::Skip
             || self.mode == DryRun::Client
             || chart.chart().crds().is_empty()
         {
@@ -204,16 +207,17 @@ impl<'a> Deployment<'a> {
                 "level=WARN msg=\"This chart or one of its subcharts contains CRDs. Rendering may fail or contain inaccuracies.\""
             );
             let site = self.site()?;
-            let driver = site.cluster.driver().ways(self.ways());
+            let driver = site.cluster.driver().options(self.action_options());
             return Ok(site
                 .cluster
                 .wait(driver.preview_crds(chart.chart()))
-                .map_err(Stop::from)?);
+                .map_err(Interruption::from)?);
         }
         let site = self.site()?;
-        let (driver, until) = site.driver(self.ways(), self.args.jobs.wait.timeout());
-        let defined = site
-            .pursue(&driver, until, async || driver.crds(chart.chart()).await.map_err(Stop::from));
+        let (driver, until) = site.driver(self.action_options(), self.args.jobs.wait.timeout());
+        let defined = site.run_to_completion(&driver, until, async || {
+            driver.crds(chart.chart()).await.map_err(Interruption::from)
+        });
         Ok(defined?)
     }
 
@@ -225,7 +229,7 @@ impl<'a> Deployment<'a> {
         chart: &CompiledChart,
         config: &Map<String, Value>,
         out: &mut impl Write,
-    ) -> Result<Wish> {
+    ) -> Result<DesiredRevision> {
         if let Some(facts) = self.begun(history, chart, config) {
             let (clock, none) = (SystemTime::now(), RandomOverrides::default());
             let mut render = |clock, random: &RandomOverrides| {
@@ -242,17 +246,18 @@ impl<'a> Deployment<'a> {
                 let other = render(another_time(clock), &kept)?;
                 drawn = is_same_but_generated(newest, &rendered, &other);
             }
-            let desired = Desired::new(chart.chart(), config, &rendered, &facts).of_any_chart();
+            let desired =
+                DesiredState::new(chart.chart(), config, &rendered, &facts).of_any_chart();
             let is_same = history.decide(&desired)? == Action::Resume;
             if is_same || drawn {
                 eprintln!("going on with revision {}, which was begun earlier", facts.revision);
-                return Ok(Wish { facts, rendered, drawn: drawn && !is_same });
+                return Ok(DesiredRevision { facts, rendered, drawn: drawn && !is_same });
             }
         }
         let facts = history.next_facts();
         let random = (SystemTime::now(), &RandomOverrides::default());
         let rendered = self.render(chart, config, &facts, random, out)?;
-        Ok(Wish { facts, rendered, drawn: false })
+        Ok(DesiredRevision { facts, rendered, drawn: false })
     }
 
     /// What the newest revision was rendered with, if it was begun, by the same wish, and not ended.
@@ -313,17 +318,17 @@ impl<'a> Deployment<'a> {
     }
 
     /// The record that it would begin with; an error if it would be refused.
-    fn preview(&self, history: &History, desired: &Desired<'_>) -> Result<Release> {
+    fn preview(&self, history: &History, desired: &DesiredState<'_>) -> Result<Release> {
         let mut record = if let (Some(site), false) = (&self.site, self.mode == DryRun::Client) {
-            let driver = site.cluster.driver().ways(self.ways());
+            let driver = site.cluster.driver().options(self.action_options());
             let looked = site.cluster.wait(driver.preview(history, desired));
             looked.map_err(|error| self.refused(error))?
         } else {
             let action = history.decide(desired)?;
-            Goal::new(history, desired, &action, Timestamp::now()).record
+            TargetRevision::new(history, desired, &action, Timestamp::now()).record
         };
         record.info.description = match &self.args.description {
-            Some(text) if self.doing == Doing::Upgrade && !text.is_empty() => text.clone(),
+            Some(text) if self.doing == DeployAction::Upgrade && !text.is_empty() => text.clone(),
             _ => DRY.to_owned(),
         };
         self.method().as_str().clone_into(&mut record.apply_method);
@@ -336,12 +341,12 @@ impl<'a> Deployment<'a> {
     /// What stands in the way before anything was written.
     fn refused(&self, error: ReleaseError) -> Error {
         let what = match self.doing {
-            Doing::Install => "install",
-            Doing::Upgrade => "update",
+            DeployAction::Install => "install",
+            DeployAction::Upgrade => "update",
         };
         match error {
             ReleaseError::Ownership { .. } => anyhow!("unable to continue with {what}: {error}"),
-            error => Stop::from(error).into(),
+            error => Interruption::from(error).into(),
         }
     }
 
@@ -351,8 +356,8 @@ impl<'a> Deployment<'a> {
     }
 
     /// What is done, and said, about a revision that failed.
-    fn failed(&self, site: &Site, revision: u32, stop: Stop) -> Error {
-        if !matches!(stop, Stop::Failed(_)) {
+    fn failed(&self, site: &ReleaseTarget, revision: u32, stop: Interruption) -> Error {
+        if !matches!(stop, Interruption::Failed(_)) {
             return stop.into();
         }
         let timeout = self.args.jobs.wait.timeout();
@@ -374,16 +379,16 @@ impl<'a> Deployment<'a> {
             return stop.into();
         }
         match self.doing {
-            Doing::Install => self.take_away(site, timeout, &stop),
-            Doing::Upgrade => self.take_back(site, &history, timeout, &stop),
+            DeployAction::Install => self.take_away(site, timeout, &stop),
+            DeployAction::Upgrade => self.take_back(site, &history, timeout, &stop),
         }
     }
 
     /// A failed install is uninstalled.
-    fn take_away(&self, site: &Site, timeout: Duration, stop: &Stop) -> Error {
-        let (driver, until) = site.driver(self.ways(), timeout);
-        let gone = site.pursue(&driver, until, async || {
-            driver.uninstall(&site.namespace, &self.name).await.map_err(Stop::from)
+    fn take_away(&self, site: &ReleaseTarget, timeout: Duration, stop: &Interruption) -> Error {
+        let (driver, until) = site.driver(self.action_options(), timeout);
+        let gone = site.run_to_completion(&driver, until, async || {
+            driver.uninstall(&site.namespace, &self.name).await.map_err(Interruption::from)
         });
         match gone {
             Ok(_) => anyhow!(
@@ -397,15 +402,21 @@ impl<'a> Deployment<'a> {
     }
 
     /// A failed upgrade is rolled back to the newest revision that was deployed.
-    fn take_back(&self, site: &Site, history: &History, timeout: Duration, stop: &Stop) -> Error {
+    fn take_back(
+        &self,
+        site: &ReleaseTarget,
+        history: &History,
+        timeout: Duration,
+        stop: &Interruption,
+    ) -> Error {
         let good = |status: &Status| matches!(status, Status::Deployed | Status::Superseded);
         let Some(to) = history.releases().rev().find(|release| good(&release.info.status)) else {
             return anyhow!(
                 "unable to find a previously successful release when attempting to rollback. original upgrade error: {stop}"
             );
         };
-        let ways = Ways { description: None, ..self.ways() };
-        match super::rollback::roll_back(site, history, to.version, ways, timeout, 0) {
+        let action_options = ActionOptions { description: None, ..self.action_options() };
+        match super::rollback::roll_back(site, history, to.version, action_options, timeout, 0) {
             Ok(()) => anyhow!(
                 "release {} failed, and has been rolled back due to rollback-on-failure being set: {stop}",
                 self.name
@@ -419,17 +430,17 @@ impl<'a> Deployment<'a> {
 
 /// Calls the driver until the revision is deployed.
 fn drive(
-    site: &Site,
+    site: &ReleaseTarget,
     driver: &Driver,
     until: Timestamp,
     history: History,
-    desired: &Desired<'_>,
+    desired: &DesiredState<'_>,
     drawn: bool,
-) -> Result<Release, Stop> {
+) -> Result<Release, Interruption> {
     let revision = desired.release.revision;
     let (namespace, name) = (site.namespace.clone(), history.name().to_owned());
     let (mut known, mut begun, mut kept) = (Some(history), false, Vec::new());
-    let done = site.pursue(driver, until, async || {
+    let done = site.run_to_completion(driver, until, async || {
         let again = known.is_none();
         let history = match known.take() {
             Some(history) => history,
@@ -441,7 +452,7 @@ fn drive(
         }
         let newest = history.newest().map_or(0, |newest| newest.version);
         if newest > revision || begun && own.is_none() {
-            return Err(Stop::Overtaken(revision));
+            return Err(Interruption::Overtaken(revision));
         }
         begun |= own.is_some();
         let applied = if drawn {
@@ -450,7 +461,9 @@ fn drive(
             driver.apply(&history, desired).await
         };
         let applied = match applied {
-            Err(ReleaseError::WrongFacts { .. }) if again => return Err(Stop::Overtaken(revision)),
+            Err(ReleaseError::WrongFacts { .. }) if again => {
+                return Err(Interruption::Overtaken(revision));
+            }
             applied => applied?,
         };
         kept = applied.kept;
@@ -461,7 +474,7 @@ fn drive(
 }
 
 /// Says that an object was left which the new revision has not, unless that was asked for.
-fn tell_of_kept(kept: &Kept) {
+fn tell_of_kept(kept: &RetainedObject) {
     let why = match &kept.why {
         WhyKept::Policy => return,
         WhyKept::UnknownPolicy(value) => {

@@ -5,8 +5,8 @@ use std::env;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_release::drive::DEFAULT_HISTORY;
-use catamaran_release::{Cascade, Definitions, Force, Method, Release, Wait};
+use catamaran_release::apply::DEFAULT_HISTORY;
+use catamaran_release::{ApplyMethod, Cascade, CrdPolicy, Force, Release, WaitStrategy};
 use catamaran_sprig::parse_duration;
 use clap::Args;
 
@@ -62,11 +62,11 @@ impl WaitArgs {
     }
 
     /// What is waited for; `always` where another flag asks for it too.
-    pub(crate) fn what(&self, always: bool, jobs: bool) -> Wait {
+    pub(crate) fn what(&self, always: bool, jobs: bool) -> WaitStrategy {
         match self.wait.unwrap_or_default() || always {
-            true if jobs => Wait::Jobs,
-            true => Wait::Objects,
-            false => Wait::No,
+            true if jobs => WaitStrategy::Jobs,
+            true => WaitStrategy::Objects,
+            false => WaitStrategy::No,
         }
     }
 }
@@ -253,7 +253,7 @@ pub(crate) struct ChartArgs {
     /// (the same, and those that are there become the chart's, unless a version would go in which
     /// objects are stored)
     #[arg(long, default_value = "create", value_name = "POLICY", help_heading = "Release")]
-    crds: Definitions,
+    crds: CrdPolicy,
     /// Take over objects that are there already, whoever made them
     #[arg(long, help_heading = "Release")]
     pub take_ownership: bool,
@@ -312,13 +312,13 @@ pub(crate) struct ForceArgs {
 
 impl ForceArgs {
     /// Who merges; `newest` is the revision that there is already.
-    pub(crate) fn method(&self, newest: Option<&Release>) -> Result<Method> {
+    pub(crate) fn method(&self, newest: Option<&Release>) -> Result<ApplyMethod> {
         match (self.server_side.as_str(), newest) {
-            ("auto", Some(newest)) => Ok(Method::of(newest)),
-            ("auto", None) => Ok(Method::Server),
+            ("auto", Some(newest)) => Ok(ApplyMethod::of(newest)),
+            ("auto", None) => Ok(ApplyMethod::Server),
             (text, _) => match go_bool(text) {
-                Ok(true) => Ok(Method::Server),
-                Ok(false) => Ok(Method::Client),
+                Ok(true) => Ok(ApplyMethod::Server),
+                Ok(false) => Ok(ApplyMethod::Client),
                 Err(_) => bail!("invalid/unknown release server-side apply method: {text}"),
             },
         }
@@ -347,8 +347,8 @@ impl ChartArgs {
     }
 
     /// What becomes of the definitions of `crds/`.
-    pub(crate) fn definitions(&self) -> Definitions {
-        if self.skip_crds { Definitions::Skip } else { self.crds }
+    pub(crate) fn definitions(&self) -> CrdPolicy {
+        if self.skip_crds { CrdPolicy::Skip } else { self.crds }
     }
 
     /// The labels of `--labels`; `None` takes one away.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::flags::{Format, OutputArgs};
 use super::show::{ansi, encode};
-use super::{missing, site::Site};
+use super::{missing, release_target::ReleaseTarget};
 use crate::charts;
 use crate::charts::flags::{GlobalArgs, go_number};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &HistoryArgs) -> ExitCode {
 
 fn history(args: &HistoryArgs, out: &mut impl Write) -> Result<()> {
     let name = super::one(&args.names, "history RELEASE_NAME [flags]")?;
-    let history = Site::new(&args.global)?.history(name)?;
+    let history = ReleaseTarget::new(&args.global)?.history(name)?;
     if history.is_empty() {
         return Err(missing());
     }

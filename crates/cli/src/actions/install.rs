@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use catamaran_release::{History, Status};
 use clap::Args;
 
-use super::deploy::{Deployment, Doing, prefixed};
+use super::deploy::{DeployAction, Deployment, prefixed};
 use super::flags::{ChartArgs, DryRun};
 use crate::charts::{self, cluster};
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &InstallArgs) -> ExitCode {
 
 fn install(args: &InstallArgs, mode: DryRun, out: &mut impl Write) -> Result<()> {
     let (name, place) = name_and_chart(args)?;
-    let mut deployment = Deployment::new(&args.chart, name, mode, Doing::Install)?;
+    let mut deployment = Deployment::new(&args.chart, name, mode, DeployAction::Install)?;
     deployment.open(&place)?;
     charts::check_name(&deployment.name, args.chart.rendering.profile())?;
     let history = deployment.history().map_err(cluster::checked)?;

@@ -1,6 +1,6 @@
 //! Releases by hand: what `helm install` and its kin do, by the operator's own engine.
 //!
-//! The driver of `catamaran-release` never waits; [`pursue`] does, tells what for, and ends at Ctrl-C.
+//! The driver of `catamaran-release` never waits; [`run_to_completion`] does, tells what for, and ends at Ctrl-C.
 //! Whatever was begun is in the record, so that the next call goes on with it.
 
 mod deploy;
@@ -8,11 +8,11 @@ mod flags;
 mod history;
 mod install;
 mod progress;
-mod pursue;
+mod release_target;
 mod resources;
 mod rollback;
+mod run_to_completion;
 mod show;
-mod site;
 mod status;
 mod test;
 mod uninstall;

@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// Tells what is waited for; cheap to call again and again.
-    pub(crate) fn tell(&self, what: &str) {
+    pub(crate) fn print(&self, what: &str) {
         let mut last = self.last.borrow_mut();
         let is_new = *last != what;
         what.clone_into(&mut last);

@@ -12,7 +12,7 @@ use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::core::{ApiResource, GroupVersionKind, Request, Resource};
 use serde_json::{Map, Value};
 
-use super::site::Site;
+use super::release_target::ReleaseTarget;
 
 /// The columns that kubectl prints, computed by the API server.
 const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
@@ -25,7 +25,7 @@ const WITH_PODS: [&str; 6] =
     ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"];
 
 /// Tables of the objects, one for each kind.
-pub(super) fn tables(site: &Site, release: &Release) -> Result<String> {
+pub(super) fn tables(site: &ReleaseTarget, release: &Release) -> Result<String> {
     let found = gather(site, release, AS_TABLE)?;
     let mut text = String::new();
     for (heading, answers) in found {
@@ -38,7 +38,7 @@ pub(super) fn tables(site: &Site, release: &Release) -> Result<String> {
 }
 
 /// The objects under the same headings.
-pub(super) fn objects(site: &Site, release: &Release) -> Result<Value> {
+pub(super) fn objects(site: &ReleaseTarget, release: &Release) -> Result<Value> {
     let found = gather(site, release, AS_OBJECT)?;
     let found = found.into_iter().map(|(heading, answers)| (heading, Value::Array(answers)));
     Ok(Value::Object(found.collect::<Map<_, _>>()))
@@ -47,7 +47,7 @@ pub(super) fn objects(site: &Site, release: &Release) -> Result<Value> {
 type Found = BTreeMap<String, Vec<Value>>;
 
 /// What is there of a release's objects; what is not, is left out.
-fn gather(site: &Site, release: &Release, accept: &str) -> Result<Found> {
+fn gather(site: &ReleaseTarget, release: &Release, accept: &str) -> Result<Found> {
     let mut found = Found::new();
     let objects = parse_manifest(&release.manifest)?;
     let (client, mapper) = (site.cluster.client(), site.cluster.mapper());

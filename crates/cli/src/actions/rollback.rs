@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_release::{History, Status, Ways};
+use catamaran_release::{ActionOptions, History, Status};
 use clap::Args;
 
 use super::flags::{DryRun, DryRunArgs, ForceArgs, JobArgs, RevisionArgs};
-use super::pursue::Stop;
-use super::site::Site;
+use super::release_target::ReleaseTarget;
+use super::run_to_completion::Interruption;
 use super::{check_description, missing};
 use crate::charts;
 use crate::charts::flags::GlobalArgs;
@@ -64,27 +64,27 @@ fn rollback(args: &RollbackArgs, out: &mut impl Write) -> Result<()> {
     let force = args.force.force()?;
     check_description(args.description.as_deref())?;
     let mode = args.dry_run.mode()?;
-    let site = Site::new(&args.global)?;
+    let site = ReleaseTarget::new(&args.global)?;
     let history = site.history(name)?;
     let to = target(&history, to)?;
     if mode == DryRun::No {
-        let ways = Ways {
+        let action_options = ActionOptions {
             description: args.description.clone().filter(|text| !text.is_empty()),
             no_hooks: args.no_hooks,
             force,
             method: args.force.method(history.newest().map(AsRef::as_ref))?,
             wait: args.jobs.wait.what(false, args.jobs.wait_for_jobs),
-            ..Ways::default()
+            ..ActionOptions::default()
         };
         let rolled = roll_back(
             &site,
             &history,
             to,
-            ways,
+            action_options,
             args.jobs.wait.timeout(),
             args.revision.history_max,
         );
-        if let (Err(Stop::Failed(_)), true) = (&rolled, args.revision.cleanup_on_fail) {
+        if let (Err(Interruption::Failed(_)), true) = (&rolled, args.revision.cleanup_on_fail) {
             clean_up(&site, name)?;
         }
         rolled?;
@@ -119,14 +119,14 @@ fn target(history: &History, named: u32) -> Result<u32> {
 
 /// Rolls back to a revision; goes on with that if it was begun.
 pub(super) fn roll_back(
-    site: &Site,
+    site: &ReleaseTarget,
     history: &History,
     to: u32,
-    ways: Ways,
+    action_options: ActionOptions,
     timeout: Duration,
     history_max: usize,
-) -> Result<(), Stop> {
-    let (driver, until) = site.driver(ways, timeout);
+) -> Result<(), Interruption> {
+    let (driver, until) = site.driver(action_options, timeout);
     let driver = driver.history_max(history_max);
     let (namespace, name) = (site.namespace.as_str(), history.name());
     // The revision that this makes, so that it is known again, by whatever its last answer was.
@@ -138,7 +138,7 @@ pub(super) fn roll_back(
     });
     let owner = site.owner(history)?;
     let mut known = Some(history.clone());
-    site.pursue(&driver, until, async || {
+    site.run_to_completion(&driver, until, async || {
         let again = known.is_none();
         let history = match known.take() {
             Some(history) => history,
@@ -149,7 +149,7 @@ pub(super) fn roll_back(
             return Ok(());
         }
         if history.newest().is_none_or(|newest| newest.version > own) {
-            return Err(Stop::Overtaken(own));
+            return Err(Interruption::Overtaken(own));
         }
         driver.rollback(&history, Some(to), owner.as_ref()).await?;
         Ok(())
@@ -157,7 +157,7 @@ pub(super) fn roll_back(
 }
 
 /// Deletes what a failed rollback has created.
-fn clean_up(site: &Site, name: &str) -> Result<()> {
+fn clean_up(site: &ReleaseTarget, name: &str) -> Result<()> {
     let history = site.history(name)?;
     let failed = history.newest().filter(|newest| newest.info.status == Status::Failed);
     let Some(failed) = failed else { return Ok(()) };

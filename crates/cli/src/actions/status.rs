@@ -9,7 +9,7 @@ use clap::Args;
 use super::flags::{Format, OutputArgs};
 use super::resources;
 use super::show::{Resources, Shown};
-use super::{missing, one, site::Site};
+use super::{missing, one, release_target::ReleaseTarget};
 use crate::charts;
 use crate::charts::flags::{GlobalArgs, go_number};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &StatusArgs) -> ExitCode {
 
 fn status(args: &StatusArgs, out: &mut impl Write) -> Result<()> {
     let name = one(&args.names, "status RELEASE_NAME [flags]")?;
-    let site = Site::new(&args.global)?;
+    let site = ReleaseTarget::new(&args.global)?;
     let history = site.history(name)?;
     let release = match args.revision.filter(|revision| *revision != 0) {
         Some(revision) => u32::try_from(revision).ok().and_then(|it| history.revision(it)),

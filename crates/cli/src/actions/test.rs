@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow};
 use catamaran_release::plan::hooks::{Event, order};
 use catamaran_release::record::Hook;
-use catamaran_release::{Release, Ways};
+use catamaran_release::{ActionOptions, Release};
 use clap::Args;
 use kube::api::LogParams;
 use kube::core::Request;
 use serde_json::Value;
 
 use super::flags::{Format, WaitArgs};
-use super::pursue::Stop;
+use super::run_to_completion::Interruption;
 use super::show::Shown;
-use super::{missing, one, site::Site};
+use super::{missing, one, release_target::ReleaseTarget};
 use crate::charts;
 use crate::charts::flags::GlobalArgs;
 
@@ -80,18 +80,18 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 
 fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
     let name = one(&args.names, "test [RELEASE] [flags]")?;
-    let site = Site::new(&args.global)?;
+    let site = ReleaseTarget::new(&args.global)?;
     let history = site.history(name)?;
     if history.is_empty() {
         return Err(missing());
     }
     let filter = Filter::read(&args.filter);
     // Logs are read before what has printed them is deleted.
-    let ways = Ways { keep_tests: true, ..Ways::default() };
-    let (driver, until) = site.driver(ways, args.wait.timeout());
+    let action_options = ActionOptions { keep_tests: true, ..ActionOptions::default() };
+    let (driver, until) = site.driver(action_options, args.wait.timeout());
     let owner = site.owner(&history)?;
     let mut known = Some(history);
-    let tested = site.pursue(&driver, until, async || {
+    let tested = site.run_to_completion(&driver, until, async || {
         let mut history = match known.take() {
             Some(history) => history,
             None => driver.history(&site.namespace, name).await?,
@@ -99,7 +99,7 @@ fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
         let tested = driver.test(&mut history, |hook| filter.takes(hook), owner.as_ref()).await;
         Ok(tested.map(drop)?)
     });
-    if let Err(stop @ (Stop::Interrupted | Stop::Overtaken(_))) = tested {
+    if let Err(stop @ (Interruption::Interrupted | Interruption::Overtaken(_))) = tested {
         return Err(stop.into());
     }
     let history = site.history(name)?;
@@ -118,7 +118,12 @@ fn test(args: &TestArgs, out: &mut impl Write) -> Result<()> {
 }
 
 /// What the containers of the tests' pods have printed.
-fn logs(site: &Site, release: &Release, filter: &Filter<'_>, out: &mut impl Write) -> Result<()> {
+fn logs(
+    site: &ReleaseTarget,
+    release: &Release,
+    filter: &Filter<'_>,
+    out: &mut impl Write,
+) -> Result<()> {
     for hook in order(&release.hooks, Event::Test).iter().filter_map(|it| release.hooks.get(*it)) {
         if hook.kind == "Pod" && filter.takes(hook) {
             logs_of(site, &hook.name, out)?;
@@ -127,7 +132,7 @@ fn logs(site: &Site, release: &Release, filter: &Filter<'_>, out: &mut impl Writ
     Ok(())
 }
 
-fn logs_of(site: &Site, pod: &str, out: &mut impl Write) -> Result<()> {
+fn logs_of(site: &ReleaseTarget, pod: &str, out: &mut impl Write) -> Result<()> {
     let path = format!("/api/v1/namespaces/{}/pods", site.namespace);
     let (pods, client) = (Request::new(path), site.cluster.client());
     let live: Value = site

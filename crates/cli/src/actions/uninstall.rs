@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
-use catamaran_release::{History, Kept, Status, Uninstalled, Ways, WhyKept};
+use catamaran_release::{ActionOptions, History, RetainedObject, Status, Uninstalled, WhyKept};
 use clap::Args;
 
 use super::flags::{WaitArgs, cascade};
-use super::pursue::Stop;
-use super::{missing, site::Site};
+use super::run_to_completion::Interruption;
+use super::{missing, release_target::ReleaseTarget};
 use crate::charts;
 use crate::charts::flags::GlobalArgs;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &UninstallArgs) -> ExitCode {
             return Err(charts::wrong_count("requires at least 1 argument", usage));
         }
         cascade(&args.cascade)?;
-        let site = Site::new(&args.global)?;
+        let site = ReleaseTarget::new(&args.global)?;
         for name in &args.names {
             let kept = uninstall(args, &site, name)?;
             if !kept.is_empty() {
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &UninstallArgs) -> ExitCode {
 }
 
 /// Yields what is said of objects that were left.
-fn uninstall(args: &UninstallArgs, site: &Site, name: &str) -> Result<String> {
+fn uninstall(args: &UninstallArgs, site: &ReleaseTarget, name: &str) -> Result<String> {
     let history = site.history(name)?;
     let Some(newest) = history.newest() else {
         return match args.ignore_not_found {
@@ -89,24 +89,24 @@ fn uninstall(args: &UninstallArgs, site: &Site, name: &str) -> Result<String> {
     if args.dry_run {
         return Ok(to_be_kept(&history));
     }
-    let ways = Ways {
+    let action_options = ActionOptions {
         keep_history: args.keep_history,
         cascade: cascade(&args.cascade)?,
         no_hooks: args.no_hooks,
         description: args.description.clone(),
         wait: args.wait.what(false, false),
-        ..Ways::default()
+        ..ActionOptions::default()
     };
-    let (driver, until) = site.driver(ways, args.wait.timeout());
+    let (driver, until) = site.driver(action_options, args.wait.timeout());
     let owner = site.owner(&history)?;
     let namespace = site.namespace.as_str();
     let mut known = Some(history);
-    let done = site.pursue(&driver, until, async || {
+    let done = site.run_to_completion(&driver, until, async || {
         let history = match known.take() {
             Some(history) => history,
             None => driver.history(namespace, name).await?,
         };
-        driver.uninstall_from(history, owner.as_ref()).await.map_err(Stop::from)
+        driver.uninstall_from(history, owner.as_ref()).await.map_err(Interruption::from)
     })?;
     told(&done)
 }
@@ -161,12 +161,12 @@ fn kept(
     which: impl Fn(&WhyKept) -> bool,
     heading: impl Fn(usize) -> String,
 ) -> String {
-    let left: Vec<&Kept> = done.kept.iter().filter(|kept| which(&kept.why)).collect();
+    let left: Vec<&RetainedObject> = done.kept.iter().filter(|kept| which(&kept.why)).collect();
     if left.is_empty() {
         return String::new();
     }
     let mut text = heading(left.len()) + "\n";
-    for Kept { id, why } in left {
+    for RetainedObject { id, why } in left {
         let value = match why {
             WhyKept::UnknownPolicy(value) => format!(": {value:?}"),
             _ => String::new(),

@@ -8,7 +8,7 @@ use catamaran_release::plan::values::Reuse;
 use catamaran_release::{History, Status};
 use clap::Args;
 
-use super::deploy::{Deployment, Doing, prefixed};
+use super::deploy::{DeployAction, Deployment, prefixed};
 use super::flags::{ChartArgs, Format, RevisionArgs};
 use crate::charts;
 
@@ -58,7 +58,7 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
         return Err(charts::wrong_count("requires 2 arguments", usage));
     };
     let mode = args.chart.dry_run.mode()?;
-    let doing = Doing::Upgrade;
+    let doing = DeployAction::Upgrade;
     let mut deployment = Deployment::new(&args.chart, name.clone(), mode, doing)?;
     deployment.history_max = args.revision.history_max;
     deployment.cleanup = args.revision.cleanup_on_fail;
@@ -75,7 +75,7 @@ fn upgrade(args: &UpgradeArgs, out: &mut impl Write) -> Result<()> {
         if table {
             writeln!(out, "Release {name:?} does not exist. Installing it now.")?;
         }
-        deployment.doing = Doing::Install;
+        deployment.doing = DeployAction::Install;
         charts::check_name(name, args.chart.rendering.profile())?;
         return deployment.run(out);
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use catamaran_operator::watches::{self, Hull, OverrideTypes};
+use catamaran_operator::watches::{self, KindBackend, OverrideTypes};
 use clap::{Args, Subcommand};
 
 use role::Role;
@@ -87,14 +87,15 @@ fn rbac(args: &RbacArgs) -> Result<String, String> {
                 "the same rights to secrets in namespace {place}: records are there"
             ));
         }
-        let Hull::Chart(chart) = &watch.hull else {
+        let KindBackend::Chart(chart) = &watch.backend else {
             let gvk = &watch.gvk;
             role.unknown(format!("what the reconciler of {}.{} does", gvk.kind, gvk.group));
             continue;
         };
         let mut samples = definitions::samples(folder, &watch.gvk);
         samples.insert(0, serde_json::Map::new());
-        let samples: Vec<_> = samples.into_iter().map(|spec| watch.overrides.over(spec)).collect();
+        let samples: Vec<_> =
+            samples.into_iter().map(|spec| watch.overrides.apply_to(spec)).collect();
         let mut found = probe::probe(chart, &samples);
         found.scope = watch.scope;
         let Some(account) = &watch.service_account else {

@@ -12,5 +12,5 @@ mod pod;
 mod records;
 mod support;
 mod twins;
-mod wishes;
+mod waiting;
 mod words;

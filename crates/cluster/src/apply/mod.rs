@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::bounds::Limits;
-use crate::culprit::refusals::Refusals;
+use crate::diagnosis::refusals::Refusals;
 use crate::fields::takeover::{taken_over, takeover_patch};
 use crate::fields::{is_main, managed_fields};
 use crate::items;
@@ -126,7 +126,7 @@ impl Applier {
     /// What these managers set by updates counts as applied by ours: an apply that meets such an
     /// entry in `managedFields` moves it into ours, once, and removes what is not wanted any more.
     #[must_use]
-    pub fn formerly(mut self, managers: &[&str]) -> Self {
+    pub fn with_former_managers(mut self, managers: &[&str]) -> Self {
         self.former = managers.iter().map(|manager| (*manager).to_owned()).collect();
         self
     }
@@ -172,7 +172,7 @@ impl Applier {
     /// Server-side apply with force: our manager owns every field of `object` afterwards. Creates
     /// the object where there is none.
     ///
-    /// Three requests instead of one where fields have to be taken over, see [`Applier::formerly`].
+    /// Three requests instead of one where fields have to be taken over, see [`Applier::with_former_managers`].
     pub async fn apply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let applied = self.patch(target, object, false).await?;
         let Some(entries) = self.taken_over(&applied) else { return Ok(applied) };
@@ -194,7 +194,7 @@ impl Applier {
         &self.manager
     }
 
-    /// Whether an apply will have to take fields over, see [`Applier::formerly`].
+    /// Whether an apply will have to take fields over, see [`Applier::with_former_managers`].
     pub fn is_to_be_taken_over(&self, live: &Value) -> bool {
         self.taken_over(live).is_some()
     }
@@ -213,7 +213,7 @@ impl Applier {
         self.patch(target, object, false).await
     }
 
-    /// Whether this field manager, or one of [`Applier::formerly`], has written fields of a live object
+    /// Whether this field manager, or one of [`Applier::with_former_managers`], has written fields of a live object
     /// that are still as it set them. A stranger's object that was made under the same name has none.
     pub fn has_written(&self, live: &Value) -> bool {
         let is_ours =

@@ -5,7 +5,7 @@
 //! write is made to find out.
 
 mod ignore;
-mod told;
+mod report;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::Resource;
@@ -17,8 +17,8 @@ use crate::budget::Budget;
 use crate::fields::{Difference, Kind, Path, Trail, compare, is_autoscaled, managed_fields};
 
 pub use ignore::{IgnoreRule, is_left_alone};
-pub use told::FieldDrift;
-use told::tell;
+pub use report::FieldDrift;
+use report::field_drifts;
 
 /// What the expressions of all rules may cost for one object: each is asked for each field that
 /// differs.
@@ -95,7 +95,10 @@ impl Applier {
             due.retain(|difference| difference.kind != Kind::Surplus);
         }
         if due.iter().any(|difference| difference.kind != Kind::Doubtful) {
-            return Ok(Inspection::Changed(Drift { fields: tell(&due, desired, live), body }));
+            return Ok(Inspection::Changed(Drift {
+                fields: field_drifts(&due, desired, live),
+                body,
+            }));
         }
         if due.is_empty() {
             return Ok(Inspection::Same);
@@ -146,7 +149,7 @@ impl Applier {
             }
             Err(error) if error.kind.is_transient() => return Err(error),
             // Webhooks may refuse dry runs; and what is wrong with an apply, the apply says best.
-            Err(_) => tell(&doubtful, &body, live),
+            Err(_) => field_drifts(&doubtful, &body, live),
         };
         Ok(Inspection::Changed(Drift { fields, body }))
     }

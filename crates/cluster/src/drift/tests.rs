@@ -29,7 +29,7 @@ fn told(
     autoscaled: bool,
 ) -> (Vec<String>, Value) {
     let (due, body) = due(desired, live, "helm", rules, autoscaled);
-    (tell(&due, desired, live).iter().map(ToString::to_string).collect(), body)
+    (field_drifts(&due, desired, live).iter().map(ToString::to_string).collect(), body)
 }
 
 #[test]

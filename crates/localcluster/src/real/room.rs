@@ -35,13 +35,13 @@ const END: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The namespaces of a node. They end when this is dropped, which waits for it.
-pub(super) struct Room {
+pub(super) struct NodeSandbox {
     cluster: PathBuf,
     /// `unshare`, which is parent to the first process.
     outer: u32,
 }
 
-impl Room {
+impl NodeSandbox {
     /// Makes the namespaces, and the link between them and the machine.
     ///
     /// To be called by the one who holds the [`Claim`](super::claim::Claim): there is one link.
@@ -118,7 +118,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for NodeSandbox {
     fn drop(&mut self) {
         let begun = Instant::now();
         for init in children(self.outer) {

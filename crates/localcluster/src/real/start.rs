@@ -10,12 +10,12 @@ use tokio::time::timeout;
 
 use super::claim::Claim;
 use super::gate::Gate;
-use super::room::{Room, import};
+use super::room::{NodeSandbox, import};
 use super::settings::{self, CONTAINERD};
 use super::{ADDRESS, HOST, NAME, RealNode, pause};
+use crate::control_plane::ControlPlane;
 use crate::error::{Error, Result};
 use crate::pki::{Authority, SERVICE_IP, write_private};
-use crate::plane::Plane;
 use crate::readiness::until;
 
 /// How long a connection within the machine may take.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(crate) struct Node {
     // In the order in which they end.
     gate: Option<Gate>,
-    room: Room,
+    room: NodeSandbox,
     _claim: Claim,
 }
 
@@ -33,7 +33,7 @@ impl Node {
     /// Makes the node's room, and starts containerd in it. Nothing of this needs the API server,
     /// which will be at `port` of loopback.
     pub(crate) async fn prepare(
-        plane: &Plane<'_>,
+        plane: &ControlPlane<'_>,
         claim: Claim,
         authority: &Authority,
         port: u16,
@@ -41,7 +41,7 @@ impl Node {
         let folder = &plane.spec.folder;
         settings::write(folder, authority, &format!("https://{HOST}:{port}"))?;
         plane.at("node", "its namespaces and its link");
-        let room = Room::open(folder, plane.processes).await?;
+        let room = NodeSandbox::open(folder, plane.processes).await?;
         let node = Self { gate: None, room, _claim: claim };
         let config = settings::folder(folder).join("containerd.toml");
         node.spawn(plane, "containerd", Path::new("containerd"), &[("config", config.into())])?;
@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Starts the rest, once the API server is ready.
-    pub(crate) async fn join(&mut self, plane: &Plane<'_>, port: u16) -> Result<RealNode> {
+    pub(crate) async fn join(&mut self, plane: &ControlPlane<'_>, port: u16) -> Result<RealNode> {
         let at = |address: Ipv4Addr| SocketAddr::from((address, port));
         self.gate = Some(Gate::open(at(HOST), at(Ipv4Addr::LOCALHOST)).await?);
 
@@ -81,7 +81,7 @@ impl Node {
     }
 
     /// Until the API server can be reached through its Service, as pods do it.
-    pub(crate) async fn routes(&self, plane: &Plane<'_>) {
+    pub(crate) async fn routes(&self, plane: &ControlPlane<'_>) {
         plane.at("kube-proxy", "the way to a Service");
         // Each time anew: what was sent before the rules were there stays on its wrong way.
         let connect = || timeout(PATIENCE, TcpStream::connect((SERVICE_IP, 443)));
@@ -90,7 +90,7 @@ impl Node {
 
     fn spawn(
         &self,
-        plane: &Plane<'_>,
+        plane: &ControlPlane<'_>,
         name: &'static str,
         program: &Path,
         flags: &[(&str, OsString)],

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
 use super::ChartController;
-use super::reconcile::Stop;
-use super::report::Stuck;
+use super::reconcile::Interruption;
+use super::status::FailureCondition;
 use crate::client::Impersonation;
 
 /// How many namespaces have clients of their own at once.
@@ -83,12 +83,14 @@ impl Requester {
 
 impl ChartController {
     /// Whether the account exists as which the requests of a release in this namespace are made.
-    pub(super) async fn check_account(&self, namespace: &str) -> Result<(), Stop> {
+    pub(super) async fn check_account(&self, namespace: &str) -> Result<(), Interruption> {
         let Some(account) = &self.requester.account else { return Ok(()) };
-        account.impersonation.check(namespace, &account.name).await.map_err(|error| Stop::Stuck {
-            stuck: Stuck::Irreconcilable(reasons::ERROR_GETTING_CLIENT),
-            message: error.to_string(),
-            transient: true,
+        account.impersonation.check(namespace, &account.name).await.map_err(|error| {
+            Interruption::Failed {
+                failure: FailureCondition::Irreconcilable(reasons::ERROR_GETTING_CLIENT),
+                message: error.to_string(),
+                transient: true,
+            }
         })
     }
 

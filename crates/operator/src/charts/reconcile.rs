@@ -1,4 +1,4 @@
-//! One reconcile of a chart resource: values, render, decide, drive, report.
+//! One reconcile of a chart resource: values, render, plan, apply, status.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -12,115 +12,117 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value};
 
-use super::memory::{Findings, Left, Memory};
-use super::report::{self, Stuck};
-use super::seeds::Mark;
-use super::site::Site;
-use super::takeback::TakenBack;
-use super::tell::Teller;
-use super::wait::{NOT_SERVED, Until};
-use super::wishes::Wishes;
-use super::{ChartController, Cx, Error, finalizer, render};
-use crate::manager::controller::{Failure, Next, Request};
+use super::annotations::ReconcileOptions;
+use super::event_reporter::EventReporter;
+use super::release_cache::{AppliedObjectState, Observation, ReleaseCache};
+use super::release_key::ReleaseKey;
+use super::remediation::Remediated;
+use super::render_seed::Mark;
+use super::status::{self, FailureCondition};
+use super::wait::{NOT_SERVED, WaitCondition};
+use super::{ChartController, Context, Error, finalizer, render};
+use crate::manager::controller::{Failure, Request, Requeue};
 use crate::manager::dependents::Dependent;
-use crate::manager::feeds::Cache;
 use crate::manager::queue::Key;
-use crate::manager::status::{Draft, Written};
+use crate::manager::reflectors::Cache;
+use crate::manager::status::{StatusPatch, Written};
 use crate::manager::writes::Writes;
 
-/// How long to wait for what no watch tells of: an object that ends, a kind that comes to be served.
-pub(super) const SOON: Duration = Duration::from_secs(1);
-/// How often a helm command that is at work is looked for where no watch tells of its end.
-const UNHEARD: Duration = Duration::from_secs(10);
-/// How often a release is applied again whose objects no watch tells of, while it is not ready; after
-/// that the reconcile period decides.
-const BLIND: Duration = Duration::from_secs(15);
+/// How long to wait for what no watch reports: an object that is being deleted, a kind that is not served yet.
+pub(super) const RECHECK: Duration = Duration::from_secs(1);
+/// How often to look whether a helm command has ended where no watch reports it.
+const UNWATCHED_RECHECK: Duration = Duration::from_secs(10);
+/// How often to apply a release again while it is not ready and no watch reports its objects. Once it is
+/// ready, the reconcile period decides.
+const UNWATCHED_RESYNC: Duration = Duration::from_secs(15);
 
 /// One release of one resource during one reconcile.
-pub(super) struct Work<'a> {
+pub(super) struct ReconcileContext<'a> {
     pub key: &'a Key,
     pub resource: DynamicObject,
     pub owner: Owner,
-    /// What acts on the release.
+    /// Acts on the release.
     pub driver: Driver,
-    pub site: Site,
+    pub site: ReleaseKey,
     /// What the release's records carry besides Helm's own labels.
     pub labels: BTreeMap<String, Option<String>>,
     /// What was generated for the rendering, once it turns out that something was.
     pub mark: Option<Mark>,
-    pub wishes: Wishes,
+    pub reconcile_options: ReconcileOptions,
     pub config: Arc<Map<String, Value>>,
-    pub draft: Draft,
-    /// What the kind's logic works with.
-    pub cx: &'a Cx<'a>,
+    pub status_patch: StatusPatch,
+    /// The context of the kind's logic.
+    pub ctx: &'a Context<'a>,
 }
 
-/// The resource's own side: where it is written.
-pub(super) struct Own<'a> {
+/// What writing the status of the resource needs.
+pub(super) struct StatusTarget<'a> {
     pub key: &'a Key,
     pub api: &'a Api<DynamicObject>,
     pub writes: &'a Writes,
-    pub tell: &'a Teller,
+    pub recorder: &'a EventReporter,
 }
 
-/// What keeps a reconcile from its end.
-pub(super) enum Stop {
-    /// Say it in the status; `transient` decides whether trying again may help.
-    Stuck { stuck: Stuck, message: String, transient: bool },
-    /// Say in the status what is waited for, and look again after this time.
+/// Why a reconcile ends early.
+pub(super) enum Interruption {
+    /// A failure: a condition says so. `transient` decides whether a retry may help.
+    Failed { failure: FailureCondition, message: String, transient: bool },
+    /// A wait: a condition says for what. The reconcile runs again after this time.
     Wait { reason: String, message: String, after: Duration },
-    /// The same until something happens to an object.
-    Until(Box<Until>),
-    /// The operator's own code does not want it; the reason is that of the condition.
-    Refused(&'static str, Error),
-    /// It failed, and was taken back.
-    TakenBack(Box<TakenBack>),
-    /// The history was written by somebody else meanwhile.
-    Raced,
+    /// A wait until an object changes.
+    WaitFor(Box<WaitCondition>),
+    /// The kind's logic returned an error; the reason is that of the condition.
+    RefusedByLogic(&'static str, Error),
+    /// The revision failed, and was rolled back or uninstalled.
+    Remediated(Box<Remediated>),
+    /// Somebody else wrote to the history meanwhile.
+    Conflict,
 }
 
 impl ChartController {
-    pub(super) async fn run(&self, request: Request) -> Result<Next, Failure> {
+    pub(super) async fn run(&self, request: Request) -> Result<Requeue, Failure> {
         let Request { key, object, api, writes, periodic } = request;
-        if periodic && let Some(rest) = self.memory().still_waits(&key, &object) {
-            return Ok(Next::After(rest)); // whatever it waits for, a watch tells
+        if periodic && let Some(delay) = self.release_cache().remaining_wait(&key, &object) {
+            return Ok(Requeue::After(delay)); // a watch reports what it waits for
         }
-        let own = Own { key: &key, api: &api, writes: &writes, tell: &self.tell };
+        let target =
+            StatusTarget { key: &key, api: &api, writes: &writes, recorder: &self.recorder };
         let mut resource = DynamicObject::clone(&object);
-        let leaving = resource.metadata.deletion_timestamp.is_some();
+        let is_deleted = resource.metadata.deletion_timestamp.is_some();
         if !finalizer::is_set(&resource) {
-            if leaving {
-                return Ok(Next::Rest);
+            if is_deleted {
+                return Ok(Requeue::Never);
             }
             resource = finalizer::add(&api, &resource).await?;
             writes.note(&key, &resource);
         }
-        let wishes = Wishes::of(&resource);
-        let mut draft = Draft::of(&resource);
-        report::pause(&mut draft, &wishes);
-        if wishes.paused {
-            return conclude(&own, &resource, draft, Ok(Next::Rest)).await;
+        let reconcile_options = ReconcileOptions::of(&resource);
+        let mut status_patch = StatusPatch::of(&resource);
+        status::set_paused(&mut status_patch, &reconcile_options);
+        if reconcile_options.paused {
+            return write_status(&target, &resource, status_patch, Ok(Requeue::Never)).await;
         }
         let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
-        let cx = &Cx::new(self, &key, &resource, epoch);
-        if leaving {
-            return self.uninstall(&own, cx, &wishes).await;
+        let ctx = &Context::new(self, &key, &resource, epoch);
+        if is_deleted {
+            return self.uninstall(&target, ctx, &reconcile_options).await;
         }
-        let (owner, site) = (self.owner(&resource), self.site(&resource));
-        let driver = self.driver_for(&owner);
+        let (owner, site) = (self.owner(&resource), self.release_key(&resource));
+        let driver = self.driver_for_owner(&owner);
         let labels = site.labels();
-        let period = match wishes.period.clone().transpose() {
+        let period = match reconcile_options.period.clone().transpose() {
             Ok(period) => period,
             Err(error) => {
-                let stop = unusable(reasons::RECONCILE_ERROR, format!("reconcile-period: {error}"));
-                return conclude(&own, &resource, draft, Err(stop)).await;
+                let interruption =
+                    unusable(reasons::RECONCILE_ERROR, format!("reconcile-period: {error}"));
+                return write_status(&target, &resource, status_patch, Err(interruption)).await;
             }
         };
-        report::period(&mut draft, period);
-        let (mut draft, outcome) = match self.values(cx).await {
+        status::set_period_accepted(&mut status_patch, period);
+        let (mut status_patch, outcome) = match self.values(ctx).await {
             Ok(values) => {
                 let (resource, config, key) = (resource.clone(), Arc::new(values), &key);
-                let mut work = Work {
+                let mut work = ReconcileContext {
                     key,
                     resource,
                     owner,
@@ -128,23 +130,23 @@ impl ChartController {
                     site,
                     labels,
                     mark: None,
-                    wishes,
+                    reconcile_options,
                     config,
-                    draft,
-                    cx,
+                    status_patch,
+                    ctx,
                 };
                 let outcome = self.converge(&mut work).await;
-                let outcome = self.take_in(&mut work, outcome).await;
-                let outcome = self.attend(&work, outcome).await;
-                (work.draft, outcome)
+                let outcome = self.record_remediation(&mut work, outcome).await;
+                let outcome = self.register_waits(&work, outcome).await;
+                (work.status_patch, outcome)
             }
-            Err(stop) => (draft, Err(stop)),
+            Err(interruption) => (status_patch, Err(interruption)),
         };
-        let requeue = cx.settle(&mut draft);
+        let requeue = ctx.flush_status(&mut status_patch);
         if outcome.is_ok() {
-            self.references.settle(&key, epoch);
+            self.references.end_reconcile(&key, epoch);
         }
-        let mut next = conclude(&own, &resource, draft, outcome).await?;
+        let mut next = write_status(&target, &resource, status_patch, outcome).await?;
         if let Some(requeue) = requeue {
             next = next.sooner(requeue);
         }
@@ -154,147 +156,173 @@ impl ChartController {
         })
     }
 
-    /// Sees to it that what a release waits for is heard of, and that the period costs nothing meanwhile.
-    async fn attend(&self, work: &Work<'_>, outcome: Result<Next, Stop>) -> Result<Next, Stop> {
+    /// Watches what a release waits for, so that the reconcile period costs nothing meanwhile.
+    async fn register_waits(
+        &self,
+        work: &ReconcileContext<'_>,
+        outcome: Result<Requeue, Interruption>,
+    ) -> Result<Requeue, Interruption> {
         let outcome = match outcome {
-            Err(Stop::Until(until)) => Err(self.wait_for(work.key, *until).await),
+            Err(Interruption::WaitFor(until)) => Err(self.wait_for(work.key, *until).await),
             outcome => outcome,
         };
         match &outcome {
-            Err(stop) => self.remember_wait(work.key, &work.resource, stop),
-            Ok(_) => self.memory().waits(work.key, &work.resource, None),
+            Err(interruption) => self.remember_wait(work.key, &work.resource, interruption),
+            Ok(_) => self.release_cache().set_wait(work.key, &work.resource, None),
         }
-        if matches!(outcome, Err(Stop::Stuck { .. } | Stop::TakenBack(_) | Stop::Refused(..))) {
-            self.vigils.end(work.key);
+        if matches!(
+            outcome,
+            Err(Interruption::Failed { .. }
+                | Interruption::Remediated(_)
+                | Interruption::RefusedByLogic(..))
+        ) {
+            self.readiness_watches.end(work.key);
         }
         outcome
     }
 
-    /// Remembers what is waited for.
-    pub(super) fn remember_wait(&self, key: &Key, resource: &DynamicObject, stop: &Stop) {
-        let at_most = match stop {
-            // Less is no waiting: something is asked for then.
-            Stop::Wait { after, .. } if *after > SOON => Some(*after),
+    /// Keeps the wait, so that a periodic reconcile can be skipped.
+    pub(super) fn remember_wait(
+        &self,
+        key: &Key,
+        resource: &DynamicObject,
+        interruption: &Interruption,
+    ) {
+        let at_most = match interruption {
+            // A shorter wait polls something.
+            Interruption::Wait { after, .. } if *after > RECHECK => Some(*after),
             _ => None,
         };
-        self.memory().waits(key, resource, at_most);
+        self.release_cache().set_wait(key, resource, at_most);
     }
 
-    /// What the chart is rendered with.
-    pub(super) async fn values(&self, cx: &Cx<'_>) -> Result<Map<String, Value>, Stop> {
-        let _values = self.tell.phase("values");
-        let spec = render::values(cx)
+    /// The values for the chart: the spec, the overrides, and what the kind's logic makes of them.
+    pub(super) async fn values(
+        &self,
+        ctx: &Context<'_>,
+    ) -> Result<Map<String, Value>, Interruption> {
+        let _values = self.recorder.phase("values");
+        let spec = render::values(ctx)
             .map_err(|message| unusable(reasons::ERROR_GETTING_VALUES, message))?;
-        self.mapped(cx, self.overrides.over(spec)).await
+        self.mapped(ctx, self.overrides.apply_to(spec)).await
     }
 
-    /// Brings the release to what the resource says; free if nothing moved.
-    async fn converge(&self, work: &mut Work<'_>) -> Result<Next, Stop> {
-        self.pay(work.cx, work.key).await?;
-        if let Some(rest) = self.rests(work) {
-            return self.rest(work, rest).await;
+    /// Makes the release as the resource describes it. Makes no request if nothing changed.
+    async fn converge(&self, work: &mut ReconcileContext<'_>) -> Result<Requeue, Interruption> {
+        self.run_pending_callbacks(work.ctx, work.key).await?;
+        if let Some(delay) = self.retry_cooldown(work) {
+            return self.wait_for_cooldown(work, delay).await;
         }
-        // What was taken back is deployed, but not what is wished.
-        let is_refused = self.memory().refused(work.key).is_some();
+        // After a remediation the deployed revision is not the desired one.
+        let is_refused = self.release_cache().failed_attempt(work.key).is_some();
         let known = if is_refused { None } else { self.remembered(work) };
         let done = match &known {
             Some(found) => found.drifted.is_empty() || self.repair(work, found).await?,
             None => false,
         };
         if !done {
-            let (applied, drawn) = self.drive(work).await?;
-            report::log(applied.done, &applied.release);
-            self.tell.done(&work.resource, applied.done, &applied.release);
-            let told = self.told(&applied);
-            told.tell(&mut work.draft);
-            let drawn = (work.wishes.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
+            let (applied, drawn) = self.ensure_revision(work).await?;
+            status::log(applied.done, &applied.release);
+            self.recorder.action_completed(&work.resource, applied.done, &applied.release);
+            let told = self.deployed_status(&applied);
+            told.write_to(&mut work.status_patch);
+            let drawn =
+                (work.reconcile_options.rotation.as_str(), drawn.and_then(|drawn| drawn.renew_at));
             self.remember(work, drawn, (&applied, told));
-            self.memory().accept(work.key);
-            self.after(work.cx, work.key, applied.done, &applied.release).await?;
+            self.release_cache().clear_failed_attempt(work.key);
+            self.after(work.ctx, work.key, applied.done, &applied.release).await?;
         }
-        let mut findings = self.look(work.key);
-        self.name_culprit(work.key, &mut findings).await;
-        self.tell_progress(work, &mut findings, done);
-        if let Some(rest) = self.renewal(work.key) {
-            findings.look_again(rest);
+        let mut observation = self.observe(work.key);
+        self.diagnose(work.key, &mut observation).await;
+        self.report_progress(work, &mut observation, done);
+        if let Some(delay) = self.renewal(work.key) {
+            observation.requeue_within(delay);
         }
-        let blind = Some(BLIND).filter(|_| findings.blind && !findings.not_ready.is_empty());
-        Ok(findings.again.or(blind).map_or(Next::Rest, Next::After))
+        let blind = Some(UNWATCHED_RESYNC)
+            .filter(|_| observation.blind && !observation.not_ready.is_empty());
+        Ok(observation.again.or(blind).map_or(Requeue::Never, Requeue::After))
     }
 
-    /// Says how the objects are: at once after an action, and then once a second at most.
-    fn tell_progress(&self, work: &mut Work<'_>, findings: &mut Findings, later: bool) {
-        let mut told = work.draft.clone();
+    /// Reports the readiness of the objects: at once after an action, then at most once a second.
+    fn report_progress(
+        &self,
+        work: &mut ReconcileContext<'_>,
+        observation: &mut Observation,
+        later: bool,
+    ) {
+        let mut told = work.status_patch.clone();
         if let (Some(worst), Some(known)) =
-            (findings.not_ready.first_mut(), self.memory().get_mut(work.key))
+            (observation.not_ready.first_mut(), self.release_cache().get_mut(work.key))
         {
-            known.told.hide(&mut worst.readiness);
+            known.reported.hide(&mut worst.readiness);
         }
-        report::readiness(&mut told, &findings.not_ready);
-        let beat = match self.memory().get_mut(work.key) {
-            Some(known) if later && told.is_news() && !work.draft.is_news() => {
-                known.beat(Instant::now())
+        status::set_readiness(&mut told, &observation.not_ready);
+        let beat = match self.release_cache().get_mut(work.key) {
+            Some(known) if later && told.has_changes() && !work.status_patch.has_changes() => {
+                known.try_progress_update(Instant::now())
             }
             _ => Ok(()),
         };
         match beat {
-            Ok(()) => work.draft = told,
-            Err(rest) => findings.look_again(rest),
+            Ok(()) => work.status_patch = told,
+            Err(delay) => observation.requeue_within(delay),
         }
     }
 
-    /// What status says of an action that went to its end.
-    pub(super) fn told(&self, applied: &Applied) -> report::Deployed {
-        report::Deployed::new(&applied.history, &applied.release, self.status_manifest)
+    /// The status after a completed action.
+    pub(super) fn deployed_status(&self, applied: &Applied) -> status::Deployed {
+        status::Deployed::new(&applied.history, &applied.release, self.status_manifest)
     }
 
-    /// Remembers an action that went to its end, and what is told of it.
+    /// Caches a completed action, and the status that reports it.
     pub(super) fn remember(
         &self,
-        work: &Work<'_>,
+        work: &ReconcileContext<'_>,
         drawn: (&str, Option<SystemTime>),
-        applied: (&Applied, report::Deployed),
+        applied: (&Applied, status::Deployed),
     ) {
         let cache = |gvk: &GroupVersionKind| self.cache(gvk);
         let objects = applied.0.objects.iter();
-        let left = objects.filter_map(|object| Left::new(object, cache)).collect();
-        let mut memory = self.memory();
+        let left = objects.filter_map(|object| AppliedObjectState::new(object, cache)).collect();
+        let mut memory = self.release_cache();
         memory.remember(work.key, &work.resource, drawn, applied, left);
         if let Some(known) = memory.get_mut(work.key) {
-            known.mapped = self.setup.logic.is_some().then(|| work.config.clone());
+            known.values = self.config.logic.is_some().then(|| work.config.clone());
         }
     }
 
-    /// How the objects are found, if the release is remembered and its inputs did not move.
-    fn remembered(&self, work: &mut Work<'_>) -> Option<Findings> {
-        let mut memory = self.memory();
+    /// Observes the objects, if the release is cached and its inputs did not change.
+    fn remembered(&self, work: &mut ReconcileContext<'_>) -> Option<Observation> {
+        let mut memory = self.release_cache();
         let remembered = memory.get_mut(work.key).filter(|known| {
-            known.is_about(&work.resource, &work.wishes.rotation)
-                && known.mapped.as_ref().is_none_or(|mapped| *mapped == work.config)
+            known.is_current(&work.resource, &work.reconcile_options.rotation)
+                && known.values.as_ref().is_none_or(|mapped| *mapped == work.config)
         })?;
         let (namespace, name) = &remembered.release;
         if self.records.is_stale(namespace, name) {
             return None;
         }
-        let findings = remembered.look(Instant::now());
-        if findings.blind {
-            return None; // what no watch tells is found out by applying it all once more
+        let observation = remembered.observe(Instant::now());
+        if observation.blind {
+            return None; // objects that no watch reports are applied again
         }
-        remembered.told.tell(&mut work.draft);
-        Some(findings)
+        remembered.reported.write_to(&mut work.status_patch);
+        Some(observation)
     }
 
-    fn look(&self, key: &Key) -> Findings {
-        self.memory().get_mut(key).map(|known| known.look(Instant::now())).unwrap_or_default()
+    fn observe(&self, key: &Key) -> Observation {
+        self.release_cache()
+            .get_mut(key)
+            .map(|known| known.observe(Instant::now()))
+            .unwrap_or_default()
     }
 
-    /// How long until a certificate of the release is to be made anew, but no longer than a day: clocks
-    /// are set.
+    /// The time until a certificate of the release has to be renewed, at most a day: clocks may be set.
     fn renewal(&self, key: &Key) -> Option<Duration> {
         const DAY: Duration = Duration::from_hours(24);
-        let renew_at = self.memory().get_mut(key)?.renew_at?;
-        let rest = renew_at.duration_since(SystemTime::now()).unwrap_or_default();
-        Some(rest.clamp(SOON, DAY))
+        let renew_at = self.release_cache().get_mut(key)?.renew_at?;
+        let delay = renew_at.duration_since(SystemTime::now()).unwrap_or_default();
+        Some(delay.clamp(RECHECK, DAY))
     }
 
     pub(super) fn owner(&self, resource: &DynamicObject) -> Owner {
@@ -314,63 +342,67 @@ impl ChartController {
 
     /// The cache of a kind's objects; the first release that has such an object starts the watch.
     pub(super) fn cache(&self, gvk: &GroupVersionKind) -> Option<Arc<Cache<Dependent>>> {
-        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, &self.labelled, None))
+        self.dependents.as_ref().map(|dependents| dependents.watch(gvk, &self.label_selector, None))
     }
 
-    pub(super) fn release_failed(&self, history: &History, error: ReleaseError) -> Stop {
+    pub(super) fn release_failed(&self, history: &History, error: ReleaseError) -> Interruption {
         match error {
-            ReleaseError::Waiting(waiting) => Stop::Until(Box::new(Until::told(*waiting))),
-            ReleaseError::Busy { retry_after, .. } => Stop::Wait {
+            ReleaseError::Waiting(waiting) => {
+                Interruption::WaitFor(Box::new(WaitCondition::told(*waiting)))
+            }
+            ReleaseError::Busy { retry_after, .. } => Interruption::Wait {
                 reason: "OperationInProgress".to_owned(),
                 message: error.to_string(),
-                after: self.until_heard(retry_after),
+                after: self.recheck_after(retry_after),
             },
             error => release_failed(history, error),
         }
     }
 
-    /// When to look again at a release that a helm command writes: the watch on records tells of its end.
-    pub(super) fn until_heard(&self, retry_after: Duration) -> Duration {
-        if self.records.is_watching() { retry_after } else { retry_after.min(UNHEARD) }
+    /// When to look again at a release that a helm command writes. The watch of records reports its end.
+    pub(super) fn recheck_after(&self, retry_after: Duration) -> Duration {
+        if self.records.is_watching() { retry_after } else { retry_after.min(UNWATCHED_RECHECK) }
     }
 
-    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn release_cache(&self) -> MutexGuard<'_, ReleaseCache> {
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes the status, once, and tells the manager what follows.
-pub(super) async fn conclude(
-    own: &Own<'_>,
+/// Writes the status, once, and returns when the resource is due again.
+pub(super) async fn write_status(
+    target: &StatusTarget<'_>,
     resource: &DynamicObject,
-    mut draft: Draft,
-    outcome: Result<Next, Stop>,
-) -> Result<Next, Failure> {
+    mut status_patch: StatusPatch,
+    outcome: Result<Requeue, Interruption>,
+) -> Result<Requeue, Failure> {
     let follows = match outcome {
         Ok(next) => Ok(next),
-        Err(Stop::Raced | Stop::Refused(_, Error::Conflict)) => return Err(Failure::Conflict),
-        Err(Stop::Until(until)) => {
-            report::waiting(&mut draft, &until.reason, &until.message);
-            Ok(Next::After(SOON))
+        Err(Interruption::Conflict | Interruption::RefusedByLogic(_, Error::Conflict)) => {
+            return Err(Failure::Conflict);
         }
-        Err(Stop::Wait { reason, message, after }) => {
-            report::waiting(&mut draft, &reason, &message);
-            Ok(Next::After(after))
+        Err(Interruption::WaitFor(until)) => {
+            status::set_waiting(&mut status_patch, &until.reason, &until.message);
+            Ok(Requeue::After(RECHECK))
         }
-        Err(Stop::Stuck { stuck, message, transient }) => {
-            report::stuck(&mut draft, &stuck, &message);
-            own.tell.stuck(resource, &stuck, &message);
+        Err(Interruption::Wait { reason, message, after }) => {
+            status::set_waiting(&mut status_patch, &reason, &message);
+            Ok(Requeue::After(after))
+        }
+        Err(Interruption::Failed { failure, message, transient }) => {
+            status::set_failed(&mut status_patch, &failure, &message);
+            target.recorder.failed(resource, &failure, &message);
             Err(if transient { Failure::Transient(message) } else { Failure::Permanent(message) })
         }
         // What it is waits for a watch, or for the time that the code asked for.
-        Err(Stop::Refused(_, Error::Waiting { reason, message })) => {
-            report::waiting(&mut draft, &reason, &message);
-            Ok(Next::Rest)
+        Err(Interruption::RefusedByLogic(_, Error::Waiting { reason, message })) => {
+            status::set_waiting(&mut status_patch, &reason, &message);
+            Ok(Requeue::Never)
         }
-        Err(Stop::Refused(reason, error)) => {
-            let (stuck, message) = (Stuck::of(reason), error.to_string());
-            report::stuck(&mut draft, &stuck, &message);
-            own.tell.stuck(resource, &stuck, &message);
+        Err(Interruption::RefusedByLogic(reason, error)) => {
+            let (failure, message) = (FailureCondition::of(reason), error.to_string());
+            status::set_failed(&mut status_patch, &failure, &message);
+            target.recorder.failed(resource, &failure, &message);
             let is_permanent = matches!(error, Error::Permanent(_));
             Err(if is_permanent {
                 Failure::Permanent(message)
@@ -378,17 +410,17 @@ pub(super) async fn conclude(
                 Failure::Transient(message)
             })
         }
-        Err(Stop::TakenBack(taken)) => {
-            report::stuck(&mut draft, &taken.stuck, &taken.message);
-            own.tell.stuck(resource, &taken.stuck, &taken.message);
+        Err(Interruption::Remediated(taken)) => {
+            status::set_failed(&mut status_patch, &taken.failure, &taken.message);
+            target.recorder.failed(resource, &taken.failure, &taken.message);
             Err(Failure::Transient(taken.message))
         }
     };
-    let _status = own.tell.phase("status");
-    match draft.write(own.api, resource).await {
+    let _status = target.recorder.phase("status");
+    match status_patch.write(target.api, resource).await {
         Ok(Written::Conflict) => Err(Failure::Conflict),
         Ok(Written::Changed(written)) => {
-            own.writes.note(own.key, &written);
+            target.writes.note(target.key, &written);
             follows
         }
         Ok(Written::Unchanged | Written::Gone) => follows,
@@ -396,20 +428,24 @@ pub(super) async fn conclude(
     }
 }
 
-/// The resource cannot be understood as it is.
-fn unusable(reason: &'static str, message: String) -> Stop {
-    Stop::Stuck { stuck: Stuck::Irreconcilable(reason), message, transient: false }
+/// A permanent failure: the resource has to change first.
+fn unusable(reason: &'static str, message: String) -> Interruption {
+    Interruption::Failed {
+        failure: FailureCondition::Irreconcilable(reason),
+        message,
+        transient: false,
+    }
 }
 
-fn release_failed(history: &History, error: ReleaseError) -> Stop {
+fn release_failed(history: &History, error: ReleaseError) -> Interruption {
     let message = error.to_string();
     match error {
-        ReleaseError::Raced { .. } => Stop::Raced,
+        ReleaseError::Raced { .. } => Interruption::Conflict,
         ReleaseError::Terminating { object, .. } => {
-            Stop::Until(Box::new(Until::of("Terminating", message, object)))
+            Interruption::WaitFor(Box::new(WaitCondition::of("Terminating", message, object)))
         }
         ReleaseError::NotServedYet { object } => {
-            Stop::Until(Box::new(Until::of(NOT_SERVED, message, object)))
+            Interruption::WaitFor(Box::new(WaitCondition::of(NOT_SERVED, message, object)))
         }
         error => {
             let install = history.deployed().is_none();
@@ -425,7 +461,11 @@ fn release_failed(history: &History, error: ReleaseError) -> Stop {
                     | ReleaseError::Object { .. }
                     | ReleaseError::OutOfScope { .. }
             );
-            Stop::Stuck { stuck: Stuck::ReleaseFailed(reason), message, transient: !hopeless }
+            Interruption::Failed {
+                failure: FailureCondition::ReleaseFailed(reason),
+                message,
+                transient: !hopeless,
+            }
         }
     }
 }

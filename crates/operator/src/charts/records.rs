@@ -11,8 +11,8 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use catamaran_release::History;
 use kube::core::{DynamicObject, GroupVersionKind};
 
-use crate::manager::feeds::{Cache, Feeds, Role, Subject};
-use crate::manager::queue::{Key, Queue, Urgency};
+use crate::manager::queue::{Key, Priority, Queue};
+use crate::manager::reflectors::{Cache, Reflectors, Role, WatchSubject};
 
 /// The records that are watched.
 const SELECTOR: &str = "owner=helm,status!=superseded";
@@ -32,7 +32,7 @@ struct Followed {
 
 /// Who wrote which record.
 #[derive(Clone)]
-pub(crate) struct Records {
+pub(crate) struct ReleaseSecretInformer {
     releases: Arc<Mutex<Followed>>,
     /// How many records of each release are there.
     counts: Arc<Mutex<HashMap<Id, u32>>>,
@@ -83,7 +83,7 @@ fn id_of(key: &ObjectKey, record: &Record) -> Id {
     (key.namespace.clone().unwrap_or_default(), record.release.to_string())
 }
 
-impl Records {
+impl ReleaseSecretInformer {
     /// Nothing is watched until somebody asks.
     pub fn new(queue: Arc<Queue>) -> Self {
         let (releases, counts, cache) = (Arc::default(), Arc::default(), Arc::default());
@@ -107,7 +107,7 @@ impl Records {
     }
 
     /// Wakes a resource from now on when somebody else writes a record of its release.
-    pub fn follow(&self, feeds: &Feeds, key: &Key, namespace: &str, name: &str) {
+    pub fn follow(&self, reflectors: &Reflectors, key: &Key, namespace: &str, name: &str) {
         let id = self.id(namespace, name);
         let mut followed = self.lock();
         let release = followed.releases.entry(id.clone()).or_default();
@@ -116,16 +116,16 @@ impl Records {
         }
         followed.by_resource.entry(key.clone()).or_default().insert(id);
         drop(followed);
-        self.begin(feeds);
+        self.begin(reflectors);
     }
 
     /// Begins to watch, unless that has been done.
-    pub fn begin(&self, feeds: &Feeds) {
-        self.cache.get_or_init(|| self.start(feeds));
+    pub fn begin(&self, reflectors: &Reflectors) {
+        self.cache.get_or_init(|| self.start(reflectors));
     }
 
-    fn start(&self, feeds: &Feeds) -> Arc<Cache<Record>> {
-        let subject = Subject {
+    fn start(&self, reflectors: &Reflectors) -> Arc<Cache<Record>> {
+        let subject = WatchSubject {
             gvk: GroupVersionKind::gvk("", "v1", "Secret"),
             selector: Some(SELECTOR.to_owned()),
             content: Content::Metadata,
@@ -135,13 +135,15 @@ impl Records {
         let records = Self { place: None, ..self.clone() };
         let beyond = self.place.as_ref().filter(|place| {
             let holds = |it: &Option<String>| it.as_deref().is_none_or(|it| it == &***place);
-            !feeds.namespaces.iter().any(holds)
+            !reflectors.namespaces.iter().any(holds)
         });
-        let feeds = match beyond {
-            None => feeds.clone(),
-            Some(place) => Feeds { namespaces: [Some(place.to_string())].into(), ..feeds.clone() },
+        let reflectors = match beyond {
+            None => reflectors.clone(),
+            Some(place) => {
+                Reflectors { namespaces: [Some(place.to_string())].into(), ..reflectors.clone() }
+            }
         };
-        feeds.follow(
+        reflectors.follow(
             subject,
             |item| Record::of(&item.object),
             move |change| match change {
@@ -149,11 +151,11 @@ impl Records {
                     if before.is_none() {
                         records.count(&id_of(&key, &now), 1);
                     }
-                    records.heard(&key, &now, false);
+                    records.on_change(&key, &now, false);
                 }
                 Change::Gone { key, last } => {
                     records.count(&id_of(&key, &last), -1);
-                    records.heard(&key, &last, true);
+                    records.on_change(&key, &last, true);
                 }
             },
         )
@@ -170,7 +172,7 @@ impl Records {
 
     /// Whether the watch shows that a release has no record, so that nobody has to ask. Believed once:
     /// if the record is there all the same, which creating it shows, it is read.
-    pub fn shows_none(&self, namespace: &str, name: &str) -> bool {
+    pub fn has_no_record(&self, namespace: &str, name: &str) -> bool {
         let at = ObjectKey { namespace: Some(namespace.to_owned()), name: String::new() };
         let is_seen = self.cache.get().is_some_and(|cache| cache.listed_at(&at).is_some());
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +185,7 @@ impl Records {
     }
 
     /// Whether the watch shows that a release has a record.
-    pub fn shows_some(&self, namespace: &str, name: &str) -> bool {
+    pub fn has_record(&self, namespace: &str, name: &str) -> bool {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.contains_key(&self.id(namespace, name))
     }
@@ -194,9 +196,9 @@ impl Records {
     }
 
     /// Returns once records are watched, or it is known that they cannot be, or when the time is over.
-    pub async fn settled(&self, within: Duration) {
+    pub async fn wait_for_sync(&self, within: Duration) {
         if let Some(cache) = self.cache.get() {
-            cache.settled(within).await;
+            cache.wait_for_sync(within).await;
         }
     }
 
@@ -239,23 +241,29 @@ impl Records {
         }
     }
 
-    fn heard(&self, key: &ObjectKey, record: &Record, gone: bool) {
+    fn on_change(&self, key: &ObjectKey, record: &Record, gone: bool) {
         let id = id_of(key, record);
         let (revision, version) = (record.revision, record.version);
-        if !self.is_news(&id, revision, version, gone) {
+        if !self.is_foreign_change(&id, revision, version, gone) {
             return;
         }
         let (records, name) = (self.clone(), key.name.clone());
         // Ends within a moment; a manager that stops does not wait for it.
         tokio::spawn(async move {
             tokio::time::sleep(ANSWERS).await;
-            if records.is_news(&id, revision, version, gone) {
-                records.wake(&id, &name);
+            if records.is_foreign_change(&id, revision, version, gone) {
+                records.requeue(&id, &name);
             }
         });
     }
 
-    fn is_news(&self, (namespace, name): &Id, revision: u32, version: u64, gone: bool) -> bool {
+    fn is_foreign_change(
+        &self,
+        (namespace, name): &Id,
+        revision: u32,
+        version: u64,
+        gone: bool,
+    ) -> bool {
         let is_news = |release: &mut Release| {
             let known = release.known.get(&revision).copied().unwrap_or_default();
             known < version || (gone && known == version)
@@ -263,14 +271,14 @@ impl Records {
         self.with(namespace, name, is_news).unwrap_or_default()
     }
 
-    fn wake(&self, id: &Id, record: &str) {
+    fn requeue(&self, id: &Id, record: &str) {
         let keys = self.with(&id.0, &id.1, |release| {
             release.stale = true;
             release.keys.clone()
         });
         for key in keys.into_iter().flatten() {
             tracing::debug!(record, "somebody else wrote a record of the release");
-            self.queue.add(key, Urgency::Live, &format!("Secret/{record} changed"));
+            self.queue.add(key, Priority::Live, &format!("Secret/{record} changed"));
         }
     }
 
@@ -302,9 +310,9 @@ mod tests {
     use super::*;
     use crate::manager::queue::Bound;
 
-    fn records() -> (Records, Arc<Queue>, Id) {
+    fn records() -> (ReleaseSecretInformer, Arc<Queue>, Id) {
         let queue = Arc::new(Queue::new(&[Bound { running: 1, lent: 0 }], 1));
-        let records = Records::new(queue.clone());
+        let records = ReleaseSecretInformer::new(queue.clone());
         let id = ("ns".to_owned(), "rel".to_owned());
         let object = ObjectKey { namespace: Some("ns".into()), name: "rel".into() };
         let release = Release { keys: vec![Key { kind: 0, object }], ..Release::default() };
@@ -315,28 +323,31 @@ mod tests {
     #[test]
     fn what_we_wrote_or_read_is_no_news() {
         let (records, _, id) = records();
-        assert!(records.is_news(&id, 1, 10, false), "nobody has read it yet");
+        assert!(records.is_foreign_change(&id, 1, 10, false), "nobody has read it yet");
         records.wrote("ns", "rel", 1, Some("10"));
-        assert!(!records.is_news(&id, 1, 10, false));
-        assert!(!records.is_news(&id, 1, 9, false), "an earlier write of ours");
-        assert!(records.is_news(&id, 1, 11, false), "written after us");
-        assert!(records.is_news(&id, 2, 5, false), "another revision");
-        assert!(records.is_news(&id, 1, 10, true), "deleted by somebody else");
+        assert!(!records.is_foreign_change(&id, 1, 10, false));
+        assert!(!records.is_foreign_change(&id, 1, 9, false), "an earlier write of ours");
+        assert!(records.is_foreign_change(&id, 1, 11, false), "written after us");
+        assert!(records.is_foreign_change(&id, 2, 5, false), "another revision");
+        assert!(records.is_foreign_change(&id, 1, 10, true), "deleted by somebody else");
         records.wrote("ns", "rel", 1, Some("12"));
-        assert!(!records.is_news(&id, 1, 10, true), "it left the selection when we superseded it");
+        assert!(
+            !records.is_foreign_change(&id, 1, 10, true),
+            "it left the selection when we superseded it"
+        );
         records.wrote("ns", "rel", 1, None);
-        assert!(!records.is_news(&id, 1, 12, true), "deleted by us");
+        assert!(!records.is_foreign_change(&id, 1, 12, true), "deleted by us");
         records.wrote("ns", "rel", 1, Some("20"));
-        assert!(records.is_news(&id, 1, 21, false), "it is there again, and changed");
+        assert!(records.is_foreign_change(&id, 1, 21, false), "it is there again, and changed");
         let other = ("ns".to_owned(), "other".to_owned());
-        assert!(!records.is_news(&other, 1, 99, false), "a release that is none of ours");
+        assert!(!records.is_foreign_change(&other, 1, 99, false), "a release that is none of ours");
     }
 
     #[test]
     fn records_that_lie_elsewhere_are_heard_there() {
         let (records, _, id) = records();
         let stored = records.stored_in("ns", &[None]);
-        let news = |version| records.is_news(&id, 1, version, false);
+        let news = |version| records.is_foreign_change(&id, 1, version, false);
         stored.wrote("team", "rel", 1, Some("10"));
         assert!(!news(10) && news(11), "written by us, whatever the release's namespace");
         assert!(Arc::ptr_eq(&records.cache, &stored.cache), "that namespace is watched anyway");
@@ -350,11 +361,11 @@ mod tests {
         let key =
             ObjectKey { namespace: Some("ns".into()), name: "sh.helm.release.v1.rel.v1".into() };
         let record = |version| Record { release: "rel".into(), revision: 1, version };
-        records.heard(&key, &record(10), false);
+        records.on_change(&key, &record(10), false);
         records.wrote("ns", "rel", 1, Some("10"));
         tokio::time::sleep(ANSWERS * 2).await;
         assert!(!records.is_stale("ns", "rel"));
-        records.heard(&key, &record(11), false);
+        records.on_change(&key, &record(11), false);
         let item = queue.next().await.expect("an item");
         assert_eq!(item.reasons, "Secret/sh.helm.release.v1.rel.v1 changed");
         assert!(records.is_stale("ns", "rel"));

@@ -27,7 +27,7 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Why there are no manifests.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum RenderFailure {
     /// The chart, or the values it was given.
     #[error("{0}")]
     Chart(#[from] RenderError),
@@ -51,7 +51,7 @@ pub(super) enum Trouble {
     Engine(String),
 }
 
-impl Trouble {
+impl RenderFailure {
     /// Whether trying again with the same resource may help.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -88,15 +88,15 @@ impl ChartController {
         &self,
         config: &Arc<Map<String, Value>>,
         facts: &ReleaseFacts,
-        draw: Draw,
-    ) -> Result<Rendered, Trouble> {
+        draw: RenderEntropy,
+    ) -> Result<Rendered, RenderFailure> {
         let told = if self.asks_for_apis {
             self.mapper.capabilities_within(RECENT).await?
         } else {
             self.mapper.capabilities().await?
         };
         let capabilities = Arc::new(capabilities(&told));
-        let Draw { clock, seed, overrides } = draw;
+        let RenderEntropy { clock, seed, overrides } = draw;
         let mut lookups = Lookups::online();
         let mut looked = false;
         for _ in 0..LOOKUP_ROUNDS {
@@ -118,7 +118,7 @@ impl ChartController {
                     budget,
                 })
             });
-            match rendering.await.map_err(|panic| Trouble::Engine(panic.to_string()))? {
+            match rendering.await.map_err(|panic| RenderFailure::Engine(panic.to_string()))? {
                 Err(RenderError::Needs(keys)) => {
                     looked = true;
                     let access = self.requester.of(&facts.namespace);
@@ -137,9 +137,9 @@ impl ChartController {
                     let told = error.to_string();
                     let hidden = sensitive(&lookups).hide(&told);
                     return Err(if hidden == told {
-                        Trouble::AfterLookup(error)
+                        RenderFailure::AfterLookup(error)
                     } else {
-                        Trouble::Redacted(hidden)
+                        RenderFailure::Redacted(hidden)
                     });
                 }
                 rendered => {
@@ -150,7 +150,7 @@ impl ChartController {
                 }
             }
         }
-        Err(Trouble::EndlessLookups)
+        Err(RenderFailure::EndlessLookups)
     }
 }
 
@@ -175,14 +175,14 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
 
 /// What a rendering takes from outside besides its inputs: the time, and where random values come from.
 #[derive(Clone, Debug)]
-pub(super) struct Draw {
+pub(super) struct RenderEntropy {
     clock: SystemTime,
     /// Not to be guessed: random values of charts are passwords.
     seed: RandomSeed,
     overrides: RandomOverrides,
 }
 
-impl Draw {
+impl RenderEntropy {
     /// The same, with random texts that are to stay.
     pub fn with_overrides(self, overrides: RandomOverrides) -> Self {
         Self { overrides, ..self }
@@ -202,10 +202,10 @@ impl Draw {
 
 impl ChartController {
     /// What renderings for this resource draw.
-    pub(super) fn draw(&self, key: &Key, rotation: &str) -> Draw {
-        Draw {
+    pub(super) fn entropy(&self, key: &Key, rotation: &str) -> RenderEntropy {
+        RenderEntropy {
             clock: SystemTime::now(),
-            seed: self.memory().seed(key, rotation).bits,
+            seed: self.release_cache().seed(key, rotation).bits,
             overrides: RandomOverrides::default(),
         }
     }

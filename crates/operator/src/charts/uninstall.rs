@@ -5,21 +5,23 @@ use std::sync::Arc;
 use catamaran_chart::{ReleaseFacts, Rendered};
 use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::conditions::reasons;
-use catamaran_release::{Desired, Driver, Error as ReleaseError, History, Release, Wait};
+use catamaran_release::{
+    DesiredState, Driver, Error as ReleaseError, History, Release, WaitStrategy,
+};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
-use super::reconcile::{Own, Stop, conclude};
-use super::render::Trouble;
-use super::report::{self, Stuck};
-use super::site::Site;
-use super::wait::Until;
-use super::wishes::Wishes;
-use super::{Action, ChartController, Cx, finalizer};
-use crate::manager::controller::{Failure, Next};
+use super::annotations::ReconcileOptions;
+use super::reconcile::{Interruption, StatusTarget, write_status};
+use super::release_key::ReleaseKey;
+use super::render::RenderFailure;
+use super::status::{self, FailureCondition};
+use super::wait::WaitCondition;
+use super::{Action, ChartController, Context, finalizer};
+use crate::manager::controller::{Failure, Requeue};
 use crate::manager::queue::Key;
-use crate::manager::status::{Draft, Written};
+use crate::manager::status::{StatusPatch, Written};
 
 /// What became of a release whose resource is being deleted.
 enum Found {
@@ -29,7 +31,7 @@ enum Found {
     /// It stays, and so do its objects.
     Orphaned,
     /// The operator's own code does not want it to go (yet).
-    Refused(Stop),
+    Refused(Interruption),
 }
 
 /// A release that is about to end, as it is rendered now.
@@ -40,8 +42,8 @@ struct RenderedNow {
 }
 
 impl RenderedNow {
-    fn desired<'a>(&'a self, of: &'a ChartController) -> Desired<'a> {
-        Desired::new(of.chart.chart(), &self.config, &self.rendered, &self.facts)
+    fn desired<'a>(&'a self, of: &'a ChartController) -> DesiredState<'a> {
+        DesiredState::new(of.chart.chart(), &self.config, &self.rendered, &self.facts)
     }
 }
 
@@ -49,37 +51,38 @@ impl ChartController {
     /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
     pub(super) async fn uninstall(
         &self,
-        own: &Own<'_>,
-        cx: &Cx<'_>,
-        wishes: &Wishes,
-    ) -> Result<Next, Failure> {
-        let resource: &DynamicObject = cx;
-        let site = self.site(resource);
-        let mut draft = Draft::of(resource);
-        let ways = self.setup.ways(Action::Uninstall, resource, wishes.uninstall());
-        let waits_for_end = ways.wait != Wait::No;
-        if let Err(stop) = self.check_account(&site.namespace).await {
+        target: &StatusTarget<'_>,
+        ctx: &Context<'_>,
+        reconcile_options: &ReconcileOptions,
+    ) -> Result<Requeue, Failure> {
+        let resource: &DynamicObject = ctx;
+        let site = self.release_key(resource);
+        let mut status_patch = StatusPatch::of(resource);
+        let action_options =
+            self.config.apply_overrides(Action::Uninstall, resource, reconcile_options.uninstall());
+        let waits_for_end = action_options.wait != WaitStrategy::No;
+        if let Err(interruption) = self.check_account(&site.namespace).await {
             if self.goes_with_namespace(&site.namespace).await {
-                return self.leave_to_namespace(own, resource, draft).await;
+                return self.leave_to_namespace(target, resource, status_patch).await;
             }
-            return conclude(own, resource, draft, Err(stop)).await;
+            return write_status(target, resource, status_patch, Err(interruption)).await;
         }
-        let driver = self.driver_for(&self.owner(resource)).ways(ways);
-        match self.remove_release(&driver, own.key, cx, &site).await {
+        let driver = self.driver_for_owner(&self.owner(resource)).options(action_options);
+        match self.remove_release(&driver, target.key, ctx, &site).await {
             Err(ReleaseError::Waiting(waiting)) => {
                 if waits_for_end {
                     tracing::info!("Uninstall wait");
                     tracing::info!("Waiting until all resources are deleted");
-                    report::uninstalled(&mut draft, report::UNTIL_GONE);
+                    status::set_uninstalled(&mut status_patch, status::UNTIL_GONE);
                 }
-                let stop = self.wait_for(own.key, Until::told(*waiting)).await;
-                self.remember_wait(own.key, resource, &stop);
-                conclude(own, resource, draft, Err(stop)).await
+                let interruption = self.wait_for(target.key, WaitCondition::told(*waiting)).await;
+                self.remember_wait(target.key, resource, &interruption);
+                write_status(target, resource, status_patch, Err(interruption)).await
             }
-            Ok(Found::Refused(stop)) => {
-                let requeue = cx.settle(&mut draft);
-                let next = conclude(own, resource, draft, Err(stop)).await?;
-                Ok(requeue.map_or(next, |requeue| Next::Rest.sooner(requeue)))
+            Ok(Found::Refused(interruption)) => {
+                let requeue = ctx.flush_status(&mut status_patch);
+                let next = write_status(target, resource, status_patch, Err(interruption)).await?;
+                Ok(requeue.map_or(next, |requeue| Requeue::Never.sooner(requeue)))
             }
             Ok(found) => {
                 let is_left = matches!(found, Found::Orphaned);
@@ -87,7 +90,7 @@ impl ChartController {
                     Found::Refused(_) => {}
                     Found::Uninstalled(name) => {
                         tracing::info!(release = name, "Uninstalled release");
-                        own.tell.uninstalled(resource, &name);
+                        target.recorder.uninstalled(resource, &name);
                     }
                     Found::Nothing => {
                         tracing::info!(release = resource.name_any(), "Release not found");
@@ -96,27 +99,29 @@ impl ChartController {
                         "Left the release as it is: the resource was deleted with --cascade=orphan"
                     ),
                 }
-                if !is_left && let Err(stop) = self.after_uninstall(cx).await {
-                    let requeue = cx.settle(&mut draft);
-                    let next = conclude(own, resource, draft, Err(stop)).await?;
-                    return Ok(requeue.map_or(next, |requeue| Next::Rest.sooner(requeue)));
+                if !is_left && let Err(interruption) = self.after_uninstall(ctx).await {
+                    let requeue = ctx.flush_status(&mut status_patch);
+                    let next =
+                        write_status(target, resource, status_patch, Err(interruption)).await?;
+                    return Ok(requeue.map_or(next, |requeue| Requeue::Never.sooner(requeue)));
                 }
-                self.forget_seed(own.key, resource, &site).await;
-                self.memory().forget_release(own.key);
-                self.let_go(own, resource, draft).await
+                self.forget_seed(target.key, resource, &site).await;
+                self.release_cache().forget_release(target.key);
+                self.remove_finalizer(target, resource, status_patch).await
             }
             Err(ReleaseError::Request(error))
                 if error.kind == FailureKind::MissingPermission
                     && self.goes_with_namespace(&site.namespace).await =>
             {
-                self.leave_to_namespace(own, resource, draft).await
+                self.leave_to_namespace(target, resource, status_patch).await
             }
             Err(error) => {
                 let transient = true; // as long as the finalizer is there, the resource waits for us
-                self.after_failure(cx, &error.to_string()).await;
-                let stuck = Stuck::ReleaseFailed(reasons::UNINSTALL_ERROR);
-                let stop = Stop::Stuck { stuck, message: error.to_string(), transient };
-                conclude(own, resource, draft, Err(stop)).await
+                self.after_failure(ctx, &error.to_string()).await;
+                let failure = FailureCondition::ReleaseFailed(reasons::UNINSTALL_ERROR);
+                let interruption =
+                    Interruption::Failed { failure, message: error.to_string(), transient };
+                write_status(target, resource, status_patch, Err(interruption)).await
             }
         }
     }
@@ -125,29 +130,29 @@ impl ChartController {
     /// the namespace goes with the namespace.
     async fn leave_to_namespace(
         &self,
-        own: &Own<'_>,
+        target: &StatusTarget<'_>,
         resource: &DynamicObject,
-        draft: Draft,
-    ) -> Result<Next, Failure> {
+        status_patch: StatusPatch,
+    ) -> Result<Requeue, Failure> {
         tracing::warn!(
             "The namespace is being deleted, and its service account has no rights any more: the release's \
              objects go with the namespace"
         );
-        self.memory().forget_release(own.key);
-        self.let_go(own, resource, draft).await
+        self.release_cache().forget_release(target.key);
+        self.remove_finalizer(target, resource, status_patch).await
     }
 
     /// Removes the finalizer; says in the status that the release is gone, if somebody will see it.
-    async fn let_go(
+    async fn remove_finalizer(
         &self,
-        own: &Own<'_>,
+        target: &StatusTarget<'_>,
         resource: &DynamicObject,
-        mut draft: Draft,
-    ) -> Result<Next, Failure> {
+        mut status_patch: StatusPatch,
+    ) -> Result<Requeue, Failure> {
         let mut resource = resource.clone();
         if finalizer::has_others(&resource) {
-            report::uninstalled(&mut draft, "");
-            match draft.write(own.api, &resource).await {
+            status::set_uninstalled(&mut status_patch, "");
+            match status_patch.write(target.api, &resource).await {
                 Ok(Written::Conflict) => return Err(Failure::Conflict),
                 Ok(Written::Changed(written)) => resource = *written,
                 Ok(Written::Unchanged | Written::Gone) => {}
@@ -158,25 +163,25 @@ impl ChartController {
             }
         }
         tracing::info!("Removing finalizer");
-        if let Some(patched) = finalizer::remove(own.api, &resource).await? {
-            own.writes.note(own.key, &patched);
+        if let Some(patched) = finalizer::remove(target.api, &resource).await? {
+            target.writes.note(target.key, &patched);
         }
-        Ok(Next::Rest)
+        Ok(Requeue::Never)
     }
 
     /// The records of the release are gone, perhaps with its namespace: what they told of is found once
     /// more by rendering. What cannot be rendered holds nobody up.
-    async fn sweep(
+    async fn delete_leftovers(
         &self,
         driver: &Driver,
         key: &Key,
-        cx: &Cx<'_>,
+        ctx: &Context<'_>,
         history: &History,
     ) -> Result<(), ReleaseError> {
-        let Some(rendered_now) = self.rendered_now(key, cx, history.current_facts()).await? else {
+        let Some(rendered_now) = self.rendered_now(key, ctx, history.current_facts()).await? else {
             return Ok(());
         };
-        let owner = self.owner(cx);
+        let owner = self.owner(ctx);
         let swept = match driver.sweep(&rendered_now.desired(self).owned_by(&owner), &owner).await {
             // Nothing of such a manifest was ever sent.
             Err(
@@ -203,19 +208,19 @@ impl ChartController {
         &self,
         driver: &Driver,
         key: &Key,
-        cx: &Cx<'_>,
+        ctx: &Context<'_>,
         history: History,
-    ) -> Result<Result<History, Stop>, ReleaseError> {
+    ) -> Result<Result<History, Interruption>, ReleaseError> {
         if history.is_empty() {
             return Ok(Ok(history));
         }
-        if history.is_leaving() {
-            cx.begin(Action::Uninstall);
+        if history.is_uninstalling() {
+            ctx.begin(Action::Uninstall);
             return Ok(Ok(history));
         }
         if history.is_newest_trusted() {
             let allowed = match history.newest() {
-                Some(newest) => self.before_known(cx, Action::Uninstall, &history, newest).await,
+                Some(newest) => self.before_known(ctx, Action::Uninstall, &history, newest).await,
                 None => Ok(()),
             };
             return Ok(allowed.map(|()| history));
@@ -224,13 +229,14 @@ impl ChartController {
             release = history.name(),
             "the newest record is not authenticated: hooks are those of the chart as it is rendered now"
         );
-        let rendered_now = self.rendered_now(key, cx, history.next_facts()).await?;
+        let rendered_now = self.rendered_now(key, ctx, history.next_facts()).await?;
         let desired = rendered_now.as_ref().map(|rendered_now| rendered_now.desired(self));
         let shown =
             desired.as_ref().map(|desired| desired.with_rendered_content(&Release::default()));
         let shown = shown.unwrap_or_default();
-        if let Err(stop) = self.before_known(cx, Action::Uninstall, &history, &shown).await {
-            return Ok(Err(stop));
+        if let Err(interruption) = self.before_known(ctx, Action::Uninstall, &history, &shown).await
+        {
+            return Ok(Err(interruption));
         }
         driver.begin_uninstall(history, desired.as_ref()).await.map(Ok)
     }
@@ -239,14 +245,14 @@ impl ChartController {
     async fn rendered_now(
         &self,
         key: &Key,
-        cx: &Cx<'_>,
+        ctx: &Context<'_>,
         facts: ReleaseFacts,
     ) -> Result<Option<RenderedNow>, ReleaseError> {
-        let Ok(values) = self.values(cx).await else { return Ok(None) };
-        let (config, rotation) = (Arc::new(values), Wishes::of(cx).rotation);
-        match self.render(&config, &facts, self.draw(key, &rotation)).await {
+        let Ok(values) = self.values(ctx).await else { return Ok(None) };
+        let (config, rotation) = (Arc::new(values), ReconcileOptions::of(ctx).rotation);
+        match self.render(&config, &facts, self.entropy(key, &rotation)).await {
             Ok(rendered) => Ok(Some(RenderedNow { config, facts, rendered })),
-            Err(Trouble::Discovery(source)) => {
+            Err(RenderFailure::Discovery(source)) => {
                 let object = self.gvk.kind.clone();
                 Err(ReleaseError::Mapping { object, source })
             }
@@ -263,12 +269,12 @@ impl ChartController {
         &self,
         driver: &Driver,
         key: &Key,
-        cx: &Cx<'_>,
-        site: &Site,
+        ctx: &Context<'_>,
+        site: &ReleaseKey,
     ) -> Result<Found, ReleaseError> {
-        let resource: &DynamicObject = cx;
+        let resource: &DynamicObject = ctx;
         let owner = self.owner(resource);
-        let found = self.find(driver, key, site, &owner).await?;
+        let found = self.load_history(driver, key, site, &owner).await?;
         if !found.is_own {
             return Ok(Found::Nothing);
         }
@@ -278,11 +284,11 @@ impl ChartController {
             return Ok(Found::Orphaned);
         }
         if history.is_empty() {
-            self.sweep(driver, key, cx, &history).await?;
+            self.delete_leftovers(driver, key, ctx, &history).await?;
         }
-        let history = match self.prepare_uninstall(driver, key, cx, history).await? {
+        let history = match self.prepare_uninstall(driver, key, ctx, history).await? {
             Ok(history) => history,
-            Err(stop) => return Ok(Found::Refused(stop)),
+            Err(interruption) => return Ok(Found::Refused(interruption)),
         };
         let gone = driver.uninstall_from(history, Some(&owner)).await?;
         for error in &gone.failed_hooks {

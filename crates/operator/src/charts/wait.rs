@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use catamaran_chart::Rendered;
-use catamaran_cluster::culprit::{GRACE, is_worth_asking};
+use catamaran_cluster::diagnosis::{GRACE, is_worth_asking};
 use catamaran_cluster::mapper::Mapping;
-use catamaran_release::{ObjectId, Waiting, Why};
+use catamaran_release::{HookReason, ObjectId, Waiting};
 use kube::core::GroupVersionKind;
 
 use super::ChartController;
-use super::reconcile::{SOON, Stop};
-use super::vigil::Subject;
+use super::readiness_watches::WatchTarget;
+use super::reconcile::{Interruption, RECHECK};
 use crate::manager::queue::Key;
 
 /// Said while the kind of an object is not served, though its definition is the release's own.
@@ -21,17 +21,17 @@ const LONG: Duration = Duration::from_mins(5);
 const YOUNG: Duration = Duration::from_secs(5);
 
 /// Something has to happen to an object.
-pub(super) struct Until {
+pub(super) struct WaitCondition {
     pub reason: String,
     pub message: String,
     object: ObjectId,
     /// The version of its kind, if it is known.
     version: Option<String>,
-    why: Why,
+    why: HookReason,
     at_most: Option<Duration>,
 }
 
-impl Until {
+impl WaitCondition {
     /// What a release says that it waits for.
     pub fn told(waiting: Waiting) -> Self {
         let Waiting { role, object, gvk, why, reason, message, at_most, .. } = waiting;
@@ -42,7 +42,7 @@ impl Until {
     /// Until an object is there, or is gone.
     pub fn of(reason: &str, message: String, object: ObjectId) -> Self {
         let reason = reason.to_owned();
-        Self { reason, message, object, version: None, why: Why::Gone, at_most: None }
+        Self { reason, message, object, version: None, why: HookReason::Gone, at_most: None }
     }
 
     /// The same for the definition of the object's kind, where that is what is missing: it is among what
@@ -71,34 +71,35 @@ impl Until {
 impl ChartController {
     /// Whatever becomes of the object wakes the resource: the watch on its kind, or one for this alone;
     /// where neither can be, it is looked at again soon.
-    pub(super) async fn wait_for(&self, key: &Key, until: Until) -> Stop {
-        let at_most = until.at_most.unwrap_or(LONG).max(SOON);
-        let after = if until.why == Why::Pause {
-            self.vigils.end(key);
+    pub(super) async fn wait_for(&self, key: &Key, until: WaitCondition) -> Interruption {
+        let at_most = until.at_most.unwrap_or(LONG).max(RECHECK);
+        let after = if until.why == HookReason::Pause {
+            self.readiness_watches.end(key);
             at_most
         } else {
-            let tellers = self.tellers(&until).await;
-            let told = tellers.is_some_and(|tellers| self.vigils.keep(key, tellers));
+            let tellers = self.watch_targets(&until).await;
+            let told = tellers.is_some_and(|tellers| self.readiness_watches.watch(key, tellers));
             let ObjectId { group, kind, .. } = &until.object;
-            let silence = self.vigils.silence(key);
+            let silence = self.readiness_watches.idle_time(key);
             // That its pod cannot start may be told by events alone.
-            let more = until.why == Why::End && is_worth_asking(group, kind) && silence < YOUNG;
+            let more =
+                until.why == HookReason::End && is_worth_asking(group, kind) && silence < YOUNG;
             match (told, more) {
                 (true, false) => at_most,
-                (true, true) => at_most.min(GRACE + SOON),
-                (false, _) => SOON,
+                (true, true) => at_most.min(GRACE + RECHECK),
+                (false, _) => RECHECK,
             }
         };
-        Stop::Wait { reason: until.reason, message: until.message, after }
+        Interruption::Wait { reason: until.reason, message: until.message, after }
     }
 
     /// Where it can be heard of; `None` if that is not known.
-    async fn tellers(&self, until: &Until) -> Option<Vec<Subject>> {
+    async fn watch_targets(&self, until: &WaitCondition) -> Option<Vec<WatchTarget>> {
         let ObjectId { group, kind, namespace, name } = &until.object;
         let mut tellers = Vec::new();
         let gvk = until.version.as_ref().map(|version| GroupVersionKind::gvk(group, version, kind));
         let is_cached = gvk.as_ref().is_some_and(|gvk| {
-            until.why == Why::End && self.cache(gvk).is_some_and(|cache| cache.is_synced())
+            until.why == HookReason::End && self.cache(gvk).is_some_and(|cache| cache.is_synced())
         });
         // What ends is watched with its kind; what is to go may carry no label of ours.
         if namespace.is_none() || !is_cached {
@@ -106,11 +107,11 @@ impl ChartController {
                 Some(gvk) => self.mapper.resolve(gvk).await.ok()?,
                 None => self.mapper.resolve_any_version(group, kind).await.ok()??,
             };
-            tellers.push(Subject::object(resource, namespace.as_deref(), name));
+            tellers.push(WatchTarget::object(resource, namespace.as_deref(), name));
         }
         if let (Some(namespace), "batch", "Job") = (namespace, group.as_str(), kind.as_str()) {
             let labels = format!("batch.kubernetes.io/job-name={name}");
-            tellers.push(Subject::pods(namespace, &labels));
+            tellers.push(WatchTarget::pods(namespace, &labels));
         }
         Some(tellers)
     }

@@ -36,8 +36,8 @@ where
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
+    fn poll_ready(&mut self, ctx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(ctx).map_err(Into::into)
     }
 
     fn call(&mut self, request: R) -> Self::Future {

@@ -13,7 +13,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use kube::client::Body;
 use tower::BoxError;
 
-use crate::lead::Fence;
+use crate::leader_election::Fence;
 
 /// Whether a request changes something: whatever is not a question.
 pub(super) fn is_write(method: &Method) -> bool {
@@ -41,12 +41,12 @@ impl HttpBody for FencedBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        ctx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Some(Err(refused)) = self.fence.as_ref().map(Fence::check) {
             return Poll::Ready(Some(Err(refused.into())));
         }
-        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
+        Pin::new(&mut self.body).poll_frame(ctx).map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -5,10 +5,10 @@
 
 mod driven;
 mod fenced;
-mod gate;
 mod impersonation;
 #[cfg(test)]
 mod stalls;
+mod throttle;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::{BoxError, Layer, ServiceExt};
 
-use crate::lead::Fence;
+use crate::leader_election::Fence;
 use crate::metrics::Metrics;
 use driven::Driven;
 use fenced::FencedBody;
-use gate::GateLayer;
-pub(crate) use gate::{RateLimit, advised};
 pub(crate) use impersonation::Impersonation;
+use throttle::GateLayer;
+pub(crate) use throttle::{RateLimit, advised};
 
 /// The ways to the API server.
 #[derive(Clone)]

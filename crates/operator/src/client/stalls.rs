@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{GateLayer, client};
-use crate::lead::Fence;
+use crate::leader_election::Fence;
 use crate::metrics::Metrics;
 
 /// Passes on all bytes to the API server, and of its answers as many as a limit says; then it keeps the

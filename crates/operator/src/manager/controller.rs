@@ -1,4 +1,4 @@
-//! What the manager asks of a hull, and what it hears back.
+//! What the manager asks of a controller, and what it hears back.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use kube::core::DynamicObject;
 use super::queue::Key;
 use super::writes::Writes;
 
-/// Reconciles the resources of one kind. Implemented once by each hull.
+/// Reconciles the resources of one kind. Implemented once by each kind of controller.
 pub(crate) trait Controller: Send + Sync + 'static {
     /// Brings the world closer to what the resource says. Called for one key at a time, possibly again
     /// and again with nothing changed: then it must be free.
-    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>>;
+    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Requeue, Failure>>;
 
     /// What becomes of resources that are not decoded.
     fn unread(&self) -> Unread;
 
     /// The resource is gone; whatever is remembered of it can be forgotten.
-    fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
+    fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
 }
 
-/// What a hull does for resources of which only the metadata is read.
+/// What a controller does for resources of which only the metadata is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// Their deletion comes to its end by what the metadata tells; this condition says that nothing else
@@ -50,20 +50,20 @@ pub(crate) struct Request {
 
 /// What follows a reconcile that went well.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Requeue {
     /// Nothing until something changes.
-    Rest,
+    Never,
     /// The same again after this time, even if nothing changes.
     After(Duration),
     /// The same, whatever the period of the kind: the resource has one of its own.
     Period(Duration),
 }
 
-impl Next {
+impl Requeue {
     /// The same, but not later than after this time.
     pub fn sooner(self, than: Duration) -> Self {
         match self {
-            Self::Rest => Self::After(than),
+            Self::Never => Self::After(than),
             Self::After(delay) => Self::After(delay.min(than)),
             Self::Period(period) => Self::Period(period.min(than)),
         }
@@ -72,7 +72,7 @@ impl Next {
     /// The same, with a period of the resource's own; zero is none.
     pub fn within(self, period: Duration) -> Self {
         match self {
-            Self::Rest | Self::Period(_) => Self::Period(period),
+            Self::Never | Self::Period(_) => Self::Period(period),
             Self::After(delay) if period.is_zero() => Self::Period(delay),
             Self::After(delay) => Self::Period(delay.min(period)),
         }

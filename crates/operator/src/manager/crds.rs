@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::bounds::Limits;
-use catamaran_cluster::rights::Lacking;
-use catamaran_cluster::watch::{self, Change, Content, Store, Target, Trouble};
+use catamaran_cluster::missing_permissions::MissingPermissions;
+use catamaran_cluster::watch::{self, Change, Content, Store, Target, WatchFailure};
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use tokio::sync::watch::{Receiver, Sender};
 
-use super::feeds::Feeds;
+use super::reflectors::Reflectors;
 
 /// A definition that changed is served a little later, on a busy machine much later: the pauses after
 /// which is looked again.
@@ -29,17 +29,17 @@ const SOON: [Duration; 5] = [
 
 /// What is known of definitions: how often something was heard, by API group.
 #[derive(Debug, Default)]
-pub struct Definitions {
+pub struct CrdInformer {
     groups: Mutex<HashMap<String, Sender<u64>>>,
     followed: AtomicBool,
 }
 
 /// Waits for news of one API group.
-pub struct News {
+pub struct CrdChanges {
     heard: Receiver<u64>,
 }
 
-impl News {
+impl CrdChanges {
     /// Returns when a definition of the group came, changed or went.
     pub async fn next(&mut self) {
         if self.heard.changed().await.is_err() {
@@ -48,21 +48,22 @@ impl News {
     }
 }
 
-impl Definitions {
+impl CrdInformer {
     /// News of a group from now on.
-    pub fn of_group(&self, group: &str) -> News {
+    pub fn of_group(&self, group: &str) -> CrdChanges {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = groups.entry(group.to_owned()).or_insert_with(|| Sender::new(0));
-        News { heard: sender.subscribe() }
+        CrdChanges { heard: sender.subscribe() }
     }
 
     /// Opens the watch, the first time.
-    pub fn follow(self: &Arc<Self>, feeds: &Feeds) {
+    pub fn follow(self: &Arc<Self>, reflectors: &Reflectors) {
         if self.followed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (this, client, stop) = (self.clone(), feeds.client.clone(), feeds.stop.clone());
-        feeds.spawn(async move {
+        let (this, client, stop) =
+            (self.clone(), reflectors.client.clone(), reflectors.stop.clone());
+        reflectors.spawn(async move {
             let gvk =
                 GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
             let target = Target {
@@ -79,15 +80,15 @@ impl Definitions {
                 let (Change::Seen { key, .. } | Change::Gone { key, .. }) = &change;
                 // The name of a definition is `<plural>.<group>`.
                 if let Some((_, group)) = key.name.split_once('.') {
-                    this.heard(group);
+                    this.on_change(group);
                 }
             };
-            let followed = watch::follow(client, target, store, |_| (), hear, complain());
+            let followed = watch::follow(client, target, store, |_| (), hear, log_error());
             stop.run_until_cancelled(Box::pin(followed)).await;
         });
     }
 
-    fn heard(self: &Arc<Self>, group: &str) {
+    fn on_change(self: &Arc<Self>, group: &str) {
         let this = self.clone();
         let group = group.to_owned();
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,13 +97,13 @@ impl Definitions {
             tokio::spawn(async move {
                 for pause in SOON {
                     tokio::time::sleep(pause).await;
-                    this.tell(&group);
+                    this.notify(&group);
                 }
             });
         }
     }
 
-    fn tell(&self, group: &str) {
+    fn notify(&self, group: &str) {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = groups.get(group) {
             sender.send_modify(|heard| *heard += 1);
@@ -111,12 +112,12 @@ impl Definitions {
 }
 
 /// Says once that the right is missing.
-fn complain() -> impl Fn(&Trouble) {
-    let rights = Lacking::default();
+fn log_error() -> impl Fn(&WatchFailure) {
+    let rights = MissingPermissions::default();
     move |trouble| {
         if trouble.code == Some(403) {
             let to = "list and watch customresourcedefinitions";
-            rights.tell(to, "missing kinds are asked for once a minute");
+            rights.warn_once(to, "missing kinds are asked for once a minute");
         }
     }
 }

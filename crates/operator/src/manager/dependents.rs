@@ -1,4 +1,4 @@
-//! Watches on the objects that resources own: one per kind, shared by all resources of both hulls.
+//! Watches on the objects that resources own: one per kind, shared by all resources of both kinds of controllers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::GroupVersionKind;
 
-use super::feeds::{Cache, Feeds, Role, Subject};
-use super::queue::{Key, KindId, Queue, Urgency};
-use super::sight::{Room, Sight};
-use crate::charts::records::Records;
+use super::initial_snapshot::{InitialSnapshot, SnapshotBudget};
+use super::queue::{Key, KindId, Priority, Queue};
+use super::reflectors::{Cache, Reflectors, Role, WatchSubject};
+use crate::charts::records::ReleaseSecretInformer;
 
 /// Annotation of an object that cannot have an owner reference: `namespace/name` of its resource, as
 /// operator-lib writes it.
@@ -31,7 +31,7 @@ pub struct Dependent {
     /// Whether it has several owners, ours or not: it outlives each of them.
     pub is_shared: bool,
     /// The object as the first list had it.
-    pub sight: Sight,
+    pub sight: InitialSnapshot,
 }
 
 /// The manager's kinds by group and kind, to tell whose an object is.
@@ -111,20 +111,20 @@ type Watched = (GroupVersionKind, String, Option<String>);
 
 /// Starts watches on demand and wakes owners.
 pub struct Dependents {
-    feeds: Feeds,
+    reflectors: Reflectors,
     queue: Arc<Queue>,
     kinds: Arc<KindIndex>,
     watched: Mutex<HashMap<Watched, Arc<Cache<Dependent>>>>,
-    records: Records,
-    room: Room,
+    records: ReleaseSecretInformer,
+    room: SnapshotBudget,
 }
 
 impl Dependents {
     /// Nothing is watched until somebody asks.
-    pub fn new(feeds: Feeds, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
-        let records = Records::new(queue.clone());
-        let (watched, room) = (Mutex::default(), Room::default());
-        Self { feeds, queue, kinds, watched, records, room }
+    pub fn new(reflectors: Reflectors, queue: Arc<Queue>, kinds: Arc<KindIndex>) -> Self {
+        let records = ReleaseSecretInformer::new(queue.clone());
+        let (watched, room) = (Mutex::default(), SnapshotBudget::default());
+        Self { reflectors, queue, kinds, watched, records, room }
     }
 
     /// The manager's kinds.
@@ -133,18 +133,18 @@ impl Dependents {
     }
 
     /// The one watch on the records of all releases.
-    pub fn records(&self) -> &Records {
+    pub fn records(&self) -> &ReleaseSecretInformer {
         &self.records
     }
 
     /// What starts watches.
-    pub fn feeds(&self) -> &Feeds {
-        &self.feeds
+    pub fn reflectors(&self) -> &Reflectors {
+        &self.reflectors
     }
 
     /// What watches of another form are started with.
-    pub fn parts(&self) -> (&Feeds, &Arc<Queue>, &Arc<KindIndex>) {
-        (&self.feeds, &self.queue, &self.kinds)
+    pub fn parts(&self) -> (&Reflectors, &Arc<Queue>, &Arc<KindIndex>) {
+        (&self.reflectors, &self.queue, &self.kinds)
     }
 
     /// The cache of a kind's objects with these labels, where the manager watches at all or in a
@@ -169,7 +169,7 @@ impl Dependents {
         beyond: Option<&String>,
     ) -> Arc<Cache<Dependent>> {
         let (group, kind) = (gvk.group.clone(), gvk.kind.clone());
-        let subject = Subject {
+        let subject = WatchSubject {
             gvk: gvk.clone(),
             selector: Some(selector.to_owned()).filter(|selector| !selector.is_empty()),
             content: match observed::content_of(&group, &kind) {
@@ -184,18 +184,19 @@ impl Dependents {
         let queue = self.queue.clone();
         let told_as = kind.clone();
         let room = self.room.clone();
-        let feeds = match beyond {
-            None => self.feeds.clone(),
-            Some(namespace) => {
-                Feeds { namespaces: [Some(namespace.clone())].into(), ..self.feeds.clone() }
-            }
+        let reflectors = match beyond {
+            None => self.reflectors.clone(),
+            Some(namespace) => Reflectors {
+                namespaces: [Some(namespace.clone())].into(),
+                ..self.reflectors.clone()
+            },
         };
-        feeds.follow(
+        reflectors.follow(
             subject,
             move |Item { object, .. }| {
                 let owners = kinds.owners(&object.metadata);
                 let is_ours = object.metadata.managed_fields.is_some() && !owners.is_empty();
-                let sight = if is_ours { room.keep(&object) } else { Sight::default() };
+                let sight = if is_ours { room.keep(&object) } else { InitialSnapshot::default() };
                 let observed = Observed::of(&group, &kind, &object);
                 Dependent { observed, owners, is_shared: is_shared(&object.metadata), sight }
             },
@@ -218,7 +219,7 @@ fn wake(queue: &Queue, kind: &str, change: &Change<Dependent>) {
         Change::Gone { key, last } => (key, &last.owners, "deleted"),
     };
     for owner in owners {
-        queue.add(owner.clone(), Urgency::Live, &format!("{kind}/{} {word}", key.name));
+        queue.add(owner.clone(), Priority::Live, &format!("{kind}/{} {word}", key.name));
     }
 }
 

@@ -5,8 +5,8 @@
 //! cut short. Where the rights to events.k8s.io/v1 are missing, core/v1 is tried, as older projects
 //! grant it; where both are, that is said once, and events are left out.
 
+mod client;
 mod sent;
-mod wire;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::Metrics;
+use client::EventClient;
 use sent::{Allowance, Series, Step};
-use wire::Wire;
 
 /// How many events may wait to be written; what comes then is dropped.
 const WAITING: usize = 512;
@@ -45,7 +45,7 @@ pub enum Severity {
 
 /// One thing that happened to one object.
 #[derive(Clone, Debug)]
-pub(crate) struct Happening {
+pub(crate) struct EventRecord {
     /// To which object.
     pub regarding: ObjectReference,
     /// Whether it is trouble.
@@ -61,7 +61,7 @@ pub(crate) struct Happening {
 /// Where events are handed in. Clones share one outbox.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    outbox: Sender<Happening>,
+    outbox: Sender<EventRecord>,
     metrics: Arc<Metrics>,
 }
 
@@ -76,7 +76,7 @@ impl Recorder {
     ) -> Self {
         let (outbox, inbox) = channel(WAITING);
         let writer = Writer {
-            wire: Wire::new(client, operator),
+            wire: EventClient::new(client, operator),
             series: HashMap::new(),
             allowance: HashMap::new(),
             metrics: metrics.clone(),
@@ -86,7 +86,7 @@ impl Recorder {
     }
 
     /// Takes note of an event; never waits.
-    pub fn tell(&self, mut happening: Happening) {
+    pub fn record(&self, mut happening: EventRecord) {
         happening.note = printable(&happening.note);
         cut(&mut happening.note, NOTE);
         cut(&mut happening.reason, WORD);
@@ -105,7 +105,7 @@ impl Recorder {
         (reason, action): (&str, &str),
         note: &str,
     ) {
-        self.tell(Happening {
+        self.record(EventRecord {
             regarding: reference(gvk, resource),
             severity,
             reason: reason.to_owned(),
@@ -147,7 +147,7 @@ struct Same {
 }
 
 impl Same {
-    fn of(happening: &Happening) -> Self {
+    fn of(happening: &EventRecord) -> Self {
         Self {
             uid: happening.regarding.uid.clone(),
             severity: happening.severity,
@@ -159,14 +159,14 @@ impl Same {
 }
 
 struct Writer {
-    wire: Wire,
+    wire: EventClient,
     series: HashMap<Same, Series>,
     allowance: HashMap<Option<String>, Allowance>,
     metrics: Arc<Metrics>,
 }
 
 impl Writer {
-    async fn run(mut self, mut inbox: Receiver<Happening>, stop: CancellationToken) {
+    async fn run(mut self, mut inbox: Receiver<EventRecord>, stop: CancellationToken) {
         loop {
             let next = tokio::select! {
                 biased;
@@ -180,7 +180,7 @@ impl Writer {
     }
 
     /// Writes, counts, or leaves out; what became of it.
-    async fn write(&mut self, happening: Happening) -> &'static str {
+    async fn write(&mut self, happening: EventRecord) -> &'static str {
         let now = Instant::now();
         self.forget(now);
         let same = Same::of(&happening);

@@ -9,12 +9,12 @@ use kube::api::PostParams;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 
-use crate::watches::{Hull, Watch, describe};
+use crate::watches::{KindBackend, Watch, describe};
 
 /// The chart kinds whose releases have neither a scope nor a service account.
 pub(super) fn unlimited(watches: &[Watch]) -> Vec<GroupVersionKind> {
     let is_unlimited = |watch: &&Watch| {
-        matches!(watch.hull, Hull::Chart(_))
+        matches!(watch.backend, KindBackend::Chart(_))
             && watch.scope == Scope::Cluster
             && watch.service_account.is_none()
     };

@@ -1,25 +1,25 @@
-//! The manager: carries the resources of all kinds, chart and native, through one queue.
+//! The manager: one queue for the resources of all kinds, chart kinds and native kinds.
 //!
-//! It knows no Helm. Start: watches.yaml and charts are checked before anything touches the network;
-//! then the probes, the feeds, the workers. End: no new work is taken, work in hand is finished, the
-//! lease is let go, the probes go last.
+//! Start: it checks watches.yaml and the charts before it makes a request, then starts the probes, the
+//! reflectors and the workers. End: it takes no new work, finishes the work in hand, releases the lease,
+//! and stops the probes last.
 
+mod admission;
 pub(crate) mod controller;
 mod crds;
 pub(crate) mod dependents;
-mod dispatch;
 pub(crate) mod events;
-pub(crate) mod feeds;
-mod heavy;
+pub(crate) mod initial_snapshot;
 mod isolation;
-mod pulse;
+mod progress;
 pub(crate) mod queue;
-mod refused;
+pub(crate) mod reflectors;
+mod refusal;
 mod resource;
-mod running;
-pub(crate) mod sight;
+mod runtime;
 mod signals;
 pub(crate) mod status;
+mod worker_pool;
 mod workers;
 pub(crate) mod writes;
 
@@ -33,20 +33,20 @@ use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 
-use crate::charts::vigil::Vigils;
+use crate::charts::readiness_watches::ReadinessWatches;
 use crate::charts::{ChartController, ChartKind};
 use crate::client::{self, Impersonation};
-use crate::lead::{Fence, Seat};
+use crate::leader_election::{Fence, LeaseConfig};
 use crate::metrics::{KindMetrics, Metrics};
 use crate::native::{Clock, NativeController, Reconciler, gvk};
 use crate::options::Options;
 use crate::record_key::KeySecret;
 use crate::serve;
-use crate::watches::{self, Hull, OverrideTypes, Watch, WatchesError, describe};
+use crate::watches::{self, KindBackend, OverrideTypes, Watch, WatchesError, describe};
 use controller::Controller;
 use dependents::Dependents;
 use events::Recorder;
-use running::Running;
+use runtime::ManagerRuntime;
 use signals::Signals;
 use workers::Workers;
 
@@ -80,7 +80,7 @@ pub enum ManagerError {
 }
 
 /// What controllers share; handed to them when they are made.
-pub(crate) struct Hub {
+pub(crate) struct ManagerContext {
     pub operator: String,
     pub client: Client,
     /// For chart kinds whose requests are made as a service account.
@@ -90,7 +90,7 @@ pub(crate) struct Hub {
     /// The label selector of the objects of all chart kinds.
     pub labelled: Arc<str>,
     /// Watches that last while a chart kind waits.
-    pub vigils: Vigils,
+    pub readiness_watches: ReadinessWatches,
     /// What records of releases are signed with.
     pub record_keys: RecordKeys,
     /// How much a rendering may use.
@@ -106,7 +106,7 @@ pub(crate) struct Hub {
     pub clock: Clock,
 }
 
-type Make = Box<dyn FnOnce(&Hub, &KindMetrics) -> Arc<dyn Controller> + Send>;
+type Make = Box<dyn FnOnce(&ManagerContext, &KindMetrics) -> Arc<dyn Controller> + Send>;
 
 struct Registered {
     name: &'static str,
@@ -170,8 +170,8 @@ impl Manager {
     /// there it runs with defaults.
     #[must_use]
     pub fn reconciler<R: Reconciler>(mut self, name: &'static str, reconciler: R) -> Self {
-        let make: Make = Box::new(move |hub, metrics| {
-            Arc::new(NativeController::new(reconciler, hub, metrics.clone()))
+        let make: Make = Box::new(move |manager, metrics| {
+            Arc::new(NativeController::new(reconciler, manager, metrics.clone()))
         });
         self.reconcilers.push(Registered { name, gvk: gvk::<R::Object>(), make });
         self
@@ -184,7 +184,7 @@ impl Manager {
     /// [`ManagerError`]: flags and a file that keep it from starting.
     pub fn watches(&mut self) -> Result<Vec<Watch>, ManagerError> {
         if self.entries.is_none() {
-            self.options = self.options.clone().settled().map_err(ManagerError::Flag)?;
+            self.options = self.options.clone().resolved().map_err(ManagerError::Flag)?;
             self.entries = Some(self.read_entries()?);
         }
         Ok(self.entries.clone().unwrap_or_default())
@@ -225,7 +225,7 @@ impl Manager {
     }
 
     async fn run_by(mut self, mut signals: Signals) -> Result<(), ManagerError> {
-        let watches = self.carried()?;
+        let watches = self.registered_backends()?;
         let options = &self.options;
         let metrics = Arc::new(Metrics::new(&self.operator));
         let fence = if options.leader_elect() { Fence::closed() } else { Fence::open() };
@@ -238,11 +238,11 @@ impl Manager {
         let probes = probes.await.map_err(ManagerError::Flag)?;
         let scrapes = serve::Scrapes::open(options, &connections.plain, &metrics);
         let scrapes = scrapes.await.map_err(ManagerError::Flag)?;
-        let seat = self.seat(&connections.plain)?;
+        let lease_config = self.lease_config(&connections.plain)?;
         let key_secret = self.key_secret(&connections)?;
         let workers = Workers::start().map_err(ManagerError::Threads)?;
         let running =
-            Running::start(self, watches, &connections, fence, metrics, key_secret, workers);
+            ManagerRuntime::start(self, watches, &connections, fence, metrics, key_secret, workers);
         let serving = CancellationToken::new();
         if let Some(listener) = probes {
             let probes = serve::Probes { healthy: running.health(), ready: running.readiness() };
@@ -251,7 +251,7 @@ impl Manager {
         if let Some(scrapes) = scrapes {
             tokio::spawn(scrapes.serve(serving.clone()));
         }
-        let ended = running.lead(&connections, seat, &mut signals).await;
+        let ended = running.lead(&connections, lease_config, &mut signals).await;
         serving.cancel();
         ended
     }
@@ -268,7 +268,7 @@ impl Manager {
     }
 
     /// The lease to be held, if leaders are to be elected.
-    fn seat(&self, client: &Client) -> Result<Option<Seat>, ManagerError> {
+    fn lease_config(&self, client: &Client) -> Result<Option<LeaseConfig>, ManagerError> {
         let Options { leader_election_id, leader_election_namespace, .. } = &self.options;
         if !self.options.leader_elect() {
             return Ok(None);
@@ -281,7 +281,7 @@ impl Manager {
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| self.operator.clone());
         let identity = format!("{host}_{:016x}", client::fresh());
         let name = leader_election_id.clone().unwrap_or_else(|| self.operator.clone());
-        Ok(Some(Seat { namespace, name, identity }))
+        Ok(Some(LeaseConfig { namespace, name, identity }))
     }
 
     fn read_entries(&self) -> Result<Vec<Watch>, ManagerError> {
@@ -295,7 +295,7 @@ impl Manager {
     }
 
     /// All that is carried: watches.yaml, and what code says of it.
-    fn carried(&mut self) -> Result<Vec<Watch>, ManagerError> {
+    fn registered_backends(&mut self) -> Result<Vec<Watch>, ManagerError> {
         let mut watches = match self.watches() {
             // Whoever names each kind in code needs no file.
             Err(ManagerError::Watches(WatchesError::Read { .. }))
@@ -322,14 +322,14 @@ impl Manager {
         watches::share_kinds(&mut watches);
         for Registered { name, gvk, .. } in &self.reconcilers {
             let mentioned =
-                |watch: &Watch| matches!(&watch.hull, Hull::Reconciler(of) if of == name);
+                |watch: &Watch| matches!(&watch.backend, KindBackend::Reconciler(of) if of == name);
             if !watches.iter().any(mentioned) {
                 tracing::info!(
                     reconciler = name,
                     gvk = describe(gvk),
                     "not in watches.yaml: runs with defaults"
                 );
-                watches.push(Watch::new(gvk.clone(), Hull::Reconciler((*name).to_owned())));
+                watches.push(Watch::new(gvk.clone(), KindBackend::Reconciler((*name).to_owned())));
             }
         }
         if watches.is_empty() {
@@ -340,18 +340,18 @@ impl Manager {
     }
 }
 
-impl Hub {
+impl ManagerContext {
     fn controller(
         &self,
         watch: &Watch,
         native: &mut Vec<Registered>,
         metrics: &KindMetrics,
     ) -> Option<Arc<dyn Controller>> {
-        match &watch.hull {
-            Hull::Chart(chart) => {
+        match &watch.backend {
+            KindBackend::Chart(chart) => {
                 Some(Arc::new(ChartController::new(self, watch, chart.clone(), metrics.clone())))
             }
-            Hull::Reconciler(name) => {
+            KindBackend::Reconciler(name) => {
                 // Loading has made sure that the name is registered, and kinds are unique.
                 let at = native.iter().position(|registered| registered.name == name)?;
                 Some((native.swap_remove(at).make)(self, metrics))

@@ -7,10 +7,10 @@
 //! last of them shall not wait for all others. Delays are kept beside, earliest first.
 //!
 //! A reconcile that hangs would hold its place until its deadline, and a few of them their whole kind.
-//! So its place can be lent out ([`Queue::lend`]): it counts no more among those that work, until it
-//! gets on ([`Queue::reclaim`]).
+//! So its place can be lent out ([`Queue::suspend_slot`]): it counts no more among those that work, until it
+//! gets on ([`Queue::resume_slot`]).
 
-mod lines;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_cluster::watch::ObjectKey;
-use lines::Lines;
+use state::QueueState;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -44,7 +44,7 @@ impl Key {
 
 /// How soon an item runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
+pub enum Priority {
     /// Something changed.
     Live,
     /// Read in a list: after all live changes of its kind.
@@ -86,10 +86,10 @@ pub struct Stats {
     pub working: Vec<Duration>,
 }
 
-/// A queue shared by feeds (which add) and the dispatcher (which takes).
+/// A queue shared by reflectors (which add) and the dispatcher (which takes).
 #[derive(Debug)]
 pub struct Queue {
-    lines: Mutex<Lines>,
+    lines: Mutex<QueueState>,
     changed: Notify,
 }
 
@@ -97,11 +97,11 @@ impl Queue {
     /// A queue for as many kinds as there are bounds (each at least one), and with a bound for all of
     /// them together: however low, each kind has a place of its own.
     pub fn new(bounds: &[Bound], all: usize) -> Self {
-        Self { lines: Mutex::new(Lines::new(bounds, all)), changed: Notify::new() }
+        Self { lines: Mutex::new(QueueState::new(bounds, all)), changed: Notify::new() }
     }
 
     /// Adds a key now. A pending delay of the same key is dropped: it runs sooner.
-    pub fn add(&self, key: Key, urgency: Urgency, reason: &str) {
+    pub fn add(&self, key: Key, urgency: Priority, reason: &str) {
         self.change(|lines| {
             lines.forget_delay(&key);
             lines.add(key, urgency, reason);
@@ -152,14 +152,14 @@ impl Queue {
 
     /// Lends out the place of a key that is worked on and does not get on; false if too many hang
     /// already. It still does not run twice at once.
-    pub fn lend(&self, key: &Key) -> bool {
-        self.change(|lines| lines.lend(key))
+    pub fn suspend_slot(&self, key: &Key) -> bool {
+        self.change(|lines| lines.suspend_slot(key))
     }
 
     /// A key whose place was lent out gets on: it counts again, even if that makes one too many for a
     /// while.
-    pub fn reclaim(&self, key: &Key) {
-        self.lock().reclaim(key);
+    pub fn resume_slot(&self, key: &Key) {
+        self.lock().resume_slot(key);
     }
 
     /// Ends the queue: what is worked on is finished, and nothing new is taken.
@@ -177,13 +177,13 @@ impl Queue {
         self.lock().untaken(Instant::now())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Lines) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut QueueState) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.notify_one();
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code panics while holding the lock; if it did, the lines are still consistent per key.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }

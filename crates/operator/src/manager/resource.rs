@@ -9,7 +9,7 @@ use catamaran_cluster::bounds::Size;
 use catamaran_cluster::items::{Item, Refusal};
 use kube::core::DynamicObject;
 
-use super::sight::{Place, Room};
+use super::initial_snapshot::{SnapshotBudget, SnapshotSlot};
 
 /// From this length on a text takes part of the room for long texts.
 const LONG: usize = 16 << 10;
@@ -22,7 +22,7 @@ pub struct Resource {
     content: Content,
     /// How large its text is.
     pub size: Size,
-    marks: Marks,
+    marks: Fingerprint,
     /// When it was made, in seconds since 1970.
     pub created: Option<i64>,
 }
@@ -31,7 +31,7 @@ pub struct Resource {
 enum Content {
     Text {
         text: Box<[u8]>,
-        _place: Option<Place>,
+        _place: Option<SnapshotSlot>,
     },
     /// There was no room for its text.
     Unkept,
@@ -51,7 +51,7 @@ pub enum Turn {
 
 /// What a reconcile looks at, by hashes: all of it but the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marks {
+struct Fingerprint {
     uid: u64,
     deleting: bool,
     /// The generation, or the spec where there is none.
@@ -63,14 +63,14 @@ struct Marks {
 
 impl Resource {
     /// What is kept of an object; its text if it is short, or if there is room for it.
-    pub fn of(item: Item, room: &Room) -> Self {
+    pub fn of(item: Item, room: &SnapshotBudget) -> Self {
         let Item { object, size, refusal } = item;
         let meta = &object.metadata;
         let spec = match meta.generation {
             Some(generation) => hash(generation),
             None => hash(object.data.get("spec")),
         };
-        let marks = Marks {
+        let marks = Fingerprint {
             uid: hash(&meta.uid),
             deleting: meta.deletion_timestamp.is_some(),
             spec,
@@ -120,7 +120,7 @@ impl Resource {
 }
 
 impl Content {
-    fn of(object: &DynamicObject, size: Size, room: &Room) -> Self {
+    fn of(object: &DynamicObject, size: Size, room: &SnapshotBudget) -> Self {
         let place = if size.bytes < LONG {
             None
         } else if let Some(place) = room.take(size.bytes) {
@@ -156,7 +156,7 @@ mod tests {
             object.pointer_mut(parent).unwrap()[name] = value.clone();
         }
         let object: DynamicObject = serde_json::from_value(object).unwrap();
-        Resource::of(object.into(), &Room::of(LONG_TEXTS))
+        Resource::of(object.into(), &SnapshotBudget::of(LONG_TEXTS))
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_long_text_without_room_is_read_when_its_turn_comes() {
-        let room = Room::of(LONG * 3 / 2);
+        let room = SnapshotBudget::of(LONG * 3 / 2);
         let of = |bytes| {
             let object: DynamicObject = serde_json::from_value(json!({ "metadata": {} })).unwrap();
             Resource::of(Item { size: Size { bytes, ..Size::default() }, ..object.into() }, &room)

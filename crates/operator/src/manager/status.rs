@@ -14,7 +14,7 @@ const MESSAGE: usize = 32_767;
 
 /// What the status will be. Fields and conditions that nobody sets stay as they are.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct StatusPatch {
     before: Map<String, Value>,
     fields: Map<String, Value>,
     conditions: Vec<Value>,
@@ -34,8 +34,8 @@ pub enum Written {
     Gone,
 }
 
-impl Draft {
-    /// A draft that starts from what the resource says.
+impl StatusPatch {
+    /// A status patch that starts from what the resource says.
     pub fn of(resource: &DynamicObject) -> Self {
         let before =
             resource.data.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -67,7 +67,7 @@ impl Draft {
         conditions::remove(&mut self.conditions, type_);
     }
 
-    /// The condition of this type as it stands in the draft.
+    /// The condition of this type as it stands in the status patch.
     pub fn find(&self, type_: &str) -> Option<Condition> {
         conditions::find(&self.conditions, type_)
     }
@@ -81,7 +81,7 @@ impl Draft {
     }
 
     /// Whether it says something else than the resource does.
-    pub fn is_news(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         self.patch().is_some()
     }
 
@@ -109,7 +109,7 @@ impl Draft {
         Some(Value::Object(after))
     }
 
-    /// Writes the draft through the status subresource, if it differs from what the resource says.
+    /// Writes the status patch through the status subresource, if it differs from what the resource says.
     ///
     /// The resourceVersion of `resource` is a precondition, so that nothing that others wrote is lost.
     ///
@@ -162,20 +162,20 @@ mod tests {
 
     #[test]
     fn nothing_is_written_if_nothing_changed() {
-        let mut draft = Draft::of(&resource(&json!({})));
-        draft.condition(ready(true));
-        let after = draft.patch().unwrap();
+        let mut status_patch = StatusPatch::of(&resource(&json!({})));
+        status_patch.condition(ready(true));
+        let after = status_patch.patch().unwrap();
         assert_eq!(after["observedGeneration"], 3);
-        let mut again = Draft::of(&resource(&after));
+        let mut again = StatusPatch::of(&resource(&after));
         again.condition(ready(true));
         assert_eq!(again.patch(), None);
     }
 
     #[test]
     fn a_message_is_not_longer_than_a_status_bears() {
-        let mut draft = Draft::of(&resource(&json!({})));
-        draft.condition(Condition::new("Ready", false, "Because", "ü".repeat(1_000_000)));
-        let patch = draft.patch().unwrap();
+        let mut status_patch = StatusPatch::of(&resource(&json!({})));
+        status_patch.condition(Condition::new("Ready", false, "Because", "ü".repeat(1_000_000)));
+        let patch = status_patch.patch().unwrap();
         let message = patch["conditions"][0]["message"].as_str().unwrap();
         assert_eq!(message.chars().count(), 32_768);
         assert!(message.ends_with("ü…"));
@@ -185,9 +185,9 @@ mod tests {
     fn what_others_wrote_stays() {
         let status =
             json!({ "theirs": 1, "conditions": [{ "type": "Foreign", "status": "True" }] });
-        let mut draft = Draft::of(&resource(&status));
-        draft.condition(ready(false));
-        let patch = draft.patch().unwrap();
+        let mut status_patch = StatusPatch::of(&resource(&status));
+        status_patch.condition(ready(false));
+        let patch = status_patch.patch().unwrap();
         assert_eq!(patch["theirs"], 1);
         assert_eq!(patch["conditions"][0]["type"], "Foreign");
         assert_eq!(patch["conditions"][1]["type"], "Ready");
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn what_is_taken_away_is_named_as_null() {
         let status = json!({ "deployedRelease": { "name": "a", "manifest": "old" }, "gone": 1 });
-        let mut draft = Draft::of(&resource(&status));
-        draft.set("deployedRelease", json!({ "name": "a" }));
-        draft.set("gone", Value::Null);
-        let patch = draft.patch().unwrap();
+        let mut status_patch = StatusPatch::of(&resource(&status));
+        status_patch.set("deployedRelease", json!({ "name": "a" }));
+        status_patch.set("gone", Value::Null);
+        let patch = status_patch.patch().unwrap();
         assert_eq!(patch["deployedRelease"], json!({ "name": "a", "manifest": null }));
         assert_eq!(patch["gone"], Value::Null);
     }

@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::children::Desired;
-use super::context::{Cx, MANAGED_BY};
-use super::{Error, Managed, Progress, elsewhere, gvk};
+use super::context::{Context, MANAGED_BY};
+use super::{ComponentProgress, Error, Managed, gvk, unowned_children};
 
-impl<'a, K: Managed> Cx<'a, K> {
+impl<'a, K: Managed> Context<'a, K> {
     /// Makes a child what it is given as, by server-side apply: created if it is missing, owned by this
     /// resource, and in its namespace unless it names another. No request is made if nothing differs.
     ///
@@ -24,11 +24,11 @@ impl<'a, K: Managed> Cx<'a, K> {
     /// # Errors
     /// An object of that name that belongs to somebody else; whatever the API server refuses.
     // Not an `async fn`: the child is written as JSON at once, a future that holds it would be large.
-    #[allow(clippy::needless_pass_by_value)] // it is made for this call: `cx.apply(deployment(cx))`
+    #[allow(clippy::needless_pass_by_value)] // it is made for this call: `ctx.apply(deployment(ctx))`
     pub fn apply<C>(
         &self,
         child: C,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
+    ) -> impl Future<Output = Result<ComponentProgress, Error>> + Send + use<'_, 'a, K, C>
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
@@ -39,12 +39,12 @@ impl<'a, K: Managed> Cx<'a, K> {
     /// pod and of a Job are immutable, is deleted and made anew.
     ///
     /// # Errors
-    /// As [`Cx::apply`].
+    /// As [`Context::apply`].
     #[allow(clippy::needless_pass_by_value)] // as above
     pub fn apply_or_recreate<C>(
         &self,
         child: C,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
+    ) -> impl Future<Output = Result<ComponentProgress, Error>> + Send + use<'_, 'a, K, C>
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
@@ -55,7 +55,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         &self,
         child: &C,
         recreate: bool,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send + use<'_, 'a, K, C>
+    ) -> impl Future<Output = Result<ComponentProgress, Error>> + Send + use<'_, 'a, K, C>
     where
         C: Resource<DynamicType = ()> + Serialize,
     {
@@ -93,7 +93,7 @@ impl<'a, K: Managed> Cx<'a, K> {
             object["metadata"]["annotations"][annotation] = value.into();
         }
         let uid = self.resource().uid().unwrap_or_default();
-        object["metadata"]["labels"][elsewhere::OWNER] = uid.into();
+        object["metadata"]["labels"][unowned_children::OWNER] = uid.into();
         self.finalize().await
     }
 
@@ -103,7 +103,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         (namespace, name): (Option<String>, String),
         mut object: Value,
         recreate: bool,
-    ) -> Result<Progress, Error> {
+    ) -> Result<ComponentProgress, Error> {
         let mapping = self.shared().resolve(gvk, self.key()).await?;
         let own = &self.key().object.namespace;
         let namespace = namespace.or_else(|| own.clone()).filter(|_| mapping.namespaced);
@@ -124,7 +124,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         let desired = Desired { owner: self.key(), owner_uid: &uid, gvk, target, object, recreate };
         let (children, applier) = (&self.shared().children, &self.shared().applier);
         let applied = children.apply(applier, &known, desired).await?;
-        let applied = children.explain(applier, self.key(), &child, applied).await;
+        let applied = children.diagnose(applier, self.key(), &child, applied).await;
         if let Some(after) = applied.again {
             self.look_again_in(after);
         }
@@ -138,14 +138,17 @@ impl<'a, K: Managed> Cx<'a, K> {
     ///
     /// # Errors
     /// What the API server refuses.
-    pub async fn prune<C: Resource<DynamicType = ()>>(&self) -> Result<Progress, Error> {
+    pub async fn prune<C: Resource<DynamicType = ()>>(&self) -> Result<ComponentProgress, Error> {
         let (keep, failed) = self.applied_so_far();
         if failed {
-            return Ok(Progress::pending("NotAllApplied", "nothing is pruned while others fail"));
+            return Ok(ComponentProgress::pending(
+                "NotAllApplied",
+                "nothing is pruned while others fail",
+            ));
         }
         let gvk = gvk::<C>();
         let mapping = match self.shared().mapper.resolve(&gvk).await {
-            Err(error) if error.is_no_match() => return Ok(Progress::Ready), // there can be none
+            Err(error) if error.is_no_match() => return Ok(ComponentProgress::Ready), // there can be none
             mapping => mapping?,
         };
         let of = (&gvk, &mapping.resource);
@@ -155,10 +158,11 @@ impl<'a, K: Managed> Cx<'a, K> {
             ending += children.prune(applier, of, &*known, self.key(), &keep).await?;
         }
         Ok(match ending {
-            0 => Progress::Ready,
-            some => {
-                Progress::pending("Pruning", format!("{some} of {} are being deleted", gvk.kind))
-            }
+            0 => ComponentProgress::Ready,
+            some => ComponentProgress::pending(
+                "Pruning",
+                format!("{some} of {} are being deleted", gvk.kind),
+            ),
         })
     }
 }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use catamaran_cluster::apply::Applier;
-use catamaran_cluster::culprit::{Culprit, OFTEN, Pace, is_worth_asking, pace};
+use catamaran_cluster::diagnosis::{FailureCause, OFTEN, Pace, is_worth_asking, pace};
 
-use super::Progress;
+use super::ComponentProgress;
 use super::children::{Applied, ChildKey, Children};
 use crate::manager::queue::Key;
 
@@ -14,7 +14,7 @@ use crate::manager::queue::Key;
 pub(super) struct Cause {
     since: Option<Instant>,
     asked: Option<Instant>,
-    found: Option<Culprit>,
+    found: Option<FailureCause>,
 }
 
 impl Cause {
@@ -38,7 +38,7 @@ impl Cause {
 impl Children {
     /// Puts the most specific cause that can be seen in the place of what a child says of itself. What
     /// may not be read is not told, and is no error.
-    pub async fn explain(
+    pub async fn diagnose(
         &self,
         applier: &Applier,
         owner: &Key,
@@ -49,7 +49,7 @@ impl Children {
             return applied;
         }
         let now = Instant::now();
-        let waits = applied.progress != Progress::Ready;
+        let waits = applied.progress != ComponentProgress::Ready;
         let asks = self
             .with(owner, key, |child| Some((child.cause.pace(waits, now)?, child.target.clone())));
         let Some((pace, target)) = asks.flatten() else { return applied };
@@ -58,7 +58,7 @@ impl Children {
             Pace::Now(again) => {
                 let live = applier.get(&target).await.ok().flatten();
                 let found = match &live {
-                    Some(live) => applier.culprit(&target, live).await,
+                    Some(live) => applier.cause(&target, live).await,
                     None => None,
                 };
                 self.with(owner, key, |child| {
@@ -69,7 +69,8 @@ impl Children {
             }
         };
         let found = self.with(owner, key, |child| child.cause.found.clone()).flatten();
-        if let (Some(found), Progress::Pending { reason, message }) = (found, &mut applied.progress)
+        if let (Some(found), ComponentProgress::Pending { reason, message }) =
+            (found, &mut applied.progress)
         {
             *message = format!("{target}: {found}");
             *reason = found.reason;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use catamaran_cluster::apply::{Applier, Deletion, FailureKind, Target};
 use catamaran_cluster::drift::Inspection;
-use catamaran_cluster::observed::{CATCH_UP, Expected, Verdict};
+use catamaran_cluster::observed::{AppliedState, CATCH_UP, DriftState};
 use catamaran_cluster::watch::ObjectKey;
 use kube::api::PropagationPolicy;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::causes::Cause;
 use super::objects::Known;
-use super::{Error, Progress};
+use super::{ComponentProgress, Error};
 use crate::manager::dependents::{Dependent, PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::queue::Key;
 use crate::names::beginning;
@@ -34,7 +34,7 @@ pub(super) type ChildKey = (GroupVersionKind, ObjectKey);
 pub(super) struct Child {
     /// Hash of the object as it was asked for.
     desired: u64,
-    expected: Expected,
+    expected: AppliedState,
     pub(super) target: Target,
     known: Arc<dyn Known>,
     pub(super) cause: Cause,
@@ -42,7 +42,7 @@ pub(super) struct Child {
 
 /// What became of a child.
 pub(super) struct Applied {
-    pub progress: Progress,
+    pub progress: ComponentProgress,
     /// When to look at it again although nothing happens.
     pub again: Option<Duration>,
 }
@@ -143,7 +143,7 @@ impl Children {
         key: ChildKey,
         live: &DynamicObject,
     ) -> Applied {
-        let mut expected = Expected::of(&desired.gvk.group, &desired.gvk.kind, live);
+        let mut expected = AppliedState::of(&desired.gvk.group, &desired.gvk.kind, live);
         let progress = expected.readiness(None).clone().into();
         let mut owners = self.lock();
         let siblings = owners.entry(desired.owner.clone()).or_default();
@@ -215,10 +215,10 @@ impl Children {
         let observed = cached.map(|dependent| &dependent.observed);
         let again =
             match child.expected.compare(observed, child.known.listed_at(&key.1), Instant::now()) {
-                Verdict::Same => None,
-                Verdict::Behind => Some(CATCH_UP),
-                Verdict::Rest(pause) => Some(pause),
-                Verdict::Drifted | Verdict::Gone => return None,
+                DriftState::Same => None,
+                DriftState::Behind => Some(CATCH_UP),
+                DriftState::Rest(pause) => Some(pause),
+                DriftState::Drifted | DriftState::Gone => return None,
             };
         let progress = child.expected.readiness(observed).clone().into();
         Some(Applied { progress, again })
@@ -294,8 +294,11 @@ async fn probe(applier: &Applier, desired: &Desired<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn ending(target: &Target) -> Progress {
-    Progress::pending("Terminating", format!("{target} is being deleted, and is made anew then"))
+fn ending(target: &Target) -> ComponentProgress {
+    ComponentProgress::pending(
+        "Terminating",
+        format!("{target} is being deleted, and is made anew then"),
+    )
 }
 
 fn hash(object: &Value) -> u64 {

@@ -8,7 +8,7 @@ use catamaran_cluster::watch::ObjectKey;
 use kube::core::{DynamicObject, Selector};
 use serde_json::{Value, json};
 
-use super::context::Cx;
+use super::context::Context;
 use super::index::fits;
 use super::objects::{Found, Objects};
 use super::watches::Kind;
@@ -17,7 +17,7 @@ use super::{Error, Managed, gvk, names};
 /// How many names are tried before something must be wrong.
 const MOST_NAMES: u64 = 100_000;
 
-impl<K: Managed> Cx<'_, K> {
+impl<K: Managed> Context<'_, K> {
     /// The objects of a kind in this resource's namespace whose labels fit, by name, from memory. The
     /// kind must be declared by [`super::Watches::lists`]. From now on the resource is woken when one of
     /// them changes, or when an object comes to fit or ceases to.
@@ -45,7 +45,7 @@ impl<K: Managed> Cx<'_, K> {
     /// count. By name; without a request if all is as it should be.
     ///
     /// # Errors
-    /// As [`Cx::list`]; what the API server refuses.
+    /// As [`Context::list`]; what the API server refuses.
     pub async fn claim<C: Kind>(&self, selector: &Selector) -> Result<Vec<Arc<C>>, Error> {
         let uid = self.uid();
         for owned in self.list_owned::<C>()? {
@@ -81,7 +81,7 @@ impl<K: Managed> Cx<'_, K> {
     /// another process that takes over. Names that are in use are passed over.
     ///
     /// # Errors
-    /// As [`Cx::list`]; what the API server refuses.
+    /// As [`Context::list`]; what the API server refuses.
     pub async fn create_missing<C: Kind>(
         &self,
         prefix: &str,

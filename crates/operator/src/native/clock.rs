@@ -16,7 +16,7 @@ pub trait Tick: Send + Sync + 'static {
     fn sleep(&self, time: Duration) -> BoxFuture<'static, ()>;
 }
 
-/// The clock of a manager: what [`super::Cx::now`] reads and [`super::Action::Requeue`] waits by.
+/// The clock of a manager: what [`super::Context::now`] reads and [`super::Action::Requeue`] waits by.
 #[derive(Clone, Default)]
 pub struct Clock(Option<Arc<dyn Tick>>);
 

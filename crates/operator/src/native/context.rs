@@ -17,18 +17,18 @@ use serde_json::Value;
 
 use super::children::ChildKey;
 use super::controller::Shared;
-use super::{Action, Error, Managed, Progress, Status, finalizer, gvk};
+use super::{Action, ComponentProgress, Error, Managed, Status, finalizer, gvk};
 use crate::manager::dependents::{PRIMARY_RESOURCE, PRIMARY_RESOURCE_TYPE};
 use crate::manager::events::Severity;
 use crate::manager::queue::Key;
-use crate::manager::status::Draft;
+use crate::manager::status::StatusPatch;
 use crate::manager::writes::Writes;
 
 /// Label by which the objects of native kinds are told from others, with the operator's name as value.
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// One reconcile of one resource. Derefs to the resource.
-pub struct Cx<'a, K: Managed> {
+pub struct Context<'a, K: Managed> {
     object: K,
     key: &'a Key,
     shared: &'a Arc<Shared>,
@@ -43,7 +43,7 @@ pub struct Cx<'a, K: Managed> {
 struct Work<F> {
     /// The resource as the API server last told it, our own writes included.
     live: Arc<DynamicObject>,
-    draft: Draft,
+    status_patch: StatusPatch,
     /// The kind's own status fields, once somebody changed them.
     fields: Option<F>,
     components: Vec<Component>,
@@ -59,18 +59,18 @@ struct Work<F> {
 #[derive(Debug)]
 struct Component {
     name: &'static str,
-    outcome: Result<Progress, Error>,
+    outcome: Result<ComponentProgress, Error>,
 }
 
 /// What a reconcile leaves behind.
 pub(super) struct Left {
-    pub draft: Draft,
+    pub status_patch: StatusPatch,
     pub live: Arc<DynamicObject>,
     pub again: Option<Duration>,
     pub requeue: Option<Duration>,
 }
 
-impl<K: Managed> Deref for Cx<'_, K> {
+impl<K: Managed> Deref for Context<'_, K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -78,13 +78,13 @@ impl<K: Managed> Deref for Cx<'_, K> {
     }
 }
 
-impl<K: Managed> fmt::Debug for Cx<'_, K> {
+impl<K: Managed> fmt::Debug for Context<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cx").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Context").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl<'a, K: Managed> Cx<'a, K> {
+impl<'a, K: Managed> Context<'a, K> {
     pub(super) fn new(
         (object, live): (K, Arc<DynamicObject>),
         key: &'a Key,
@@ -93,7 +93,7 @@ impl<'a, K: Managed> Cx<'a, K> {
         epoch: u64,
     ) -> Self {
         let work = Work {
-            draft: Draft::of(&live),
+            status_patch: StatusPatch::of(&live),
             live,
             fields: None,
             components: Vec::new(),
@@ -147,13 +147,13 @@ impl<'a, K: Managed> Cx<'a, K> {
     // Not an `async fn`: parts are large, and reconciles have many.
     pub fn component<F>(&self, name: &'static str, part: F) -> impl Future<Output = ()>
     where
-        F: Future<Output = Result<Progress, Error>>,
+        F: Future<Output = Result<ComponentProgress, Error>>,
     {
         let part = Box::pin(part);
         async move {
             let outcome = part.await;
             let mut work = self.work();
-            work.draft.condition(condition(name, &outcome));
+            work.status_patch.condition(condition(name, &outcome));
             work.components.push(Component { name, outcome });
         }
     }
@@ -161,15 +161,15 @@ impl<'a, K: Managed> Cx<'a, K> {
     /// Tells what happened in an event, for `kubectl describe`: a CamelCase word and a sentence. It is
     /// written by and by, and must not hold a secret.
     pub fn event(&self, reason: &str, note: &str) {
-        self.tell(Severity::Normal, reason, note);
+        self.publish_event(Severity::Normal, reason, note);
     }
 
     /// The same for what somebody should have a look at.
     pub fn warn(&self, reason: &str, note: &str) {
-        self.tell(Severity::Warning, reason, note);
+        self.publish_event(Severity::Warning, reason, note);
     }
 
-    fn tell(&self, severity: Severity, reason: &str, note: &str) {
+    fn publish_event(&self, severity: Severity, reason: &str, note: &str) {
         let (live, words) = (self.live(), (reason, "Reconcile"));
         self.shared.events.about(&gvk::<K>(), &live, severity, words, note);
     }
@@ -200,7 +200,7 @@ impl<'a, K: Managed> Cx<'a, K> {
     pub fn finish(&self) -> Result<Action, Error> {
         let mut work = self.work();
         let components = std::mem::take(&mut work.components);
-        work.draft.condition(summary(&components));
+        work.status_patch.condition(summary(&components));
         work.finished = true;
         let mut failed: Vec<Error> =
             components.into_iter().filter_map(|component| component.outcome.err()).collect();
@@ -287,29 +287,29 @@ impl<'a, K: Managed> Cx<'a, K> {
     }
 
     pub(super) fn condition(&self, condition: Condition) {
-        self.work().draft.condition(condition);
+        self.work().status_patch.condition(condition);
     }
 
-    /// What is left of it; a reconcile that failed before [`Cx::finish`] is not Ready.
+    /// What is left of it; a reconcile that failed before [`Context::finish`] is not Ready.
     pub(super) fn into_left(self, failed: Option<&Error>) -> Result<Left, Error> {
         let work = self.work.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Work { live, mut draft, fields, finished, again, requeue, .. } = work;
+        let Work { live, mut status_patch, fields, finished, again, requeue, .. } = work;
         if let Some(fields) = fields {
             let before = self.object.status().map(|status: &Status<K::Fields>| &status.fields);
             let before = before.map(serde_json::to_value).transpose().map_err(Error::transient)?;
             let after = serde_json::to_value(fields).map_err(Error::transient)?;
             for name in before.iter().filter_map(Value::as_object).flat_map(serde_json::Map::keys) {
-                draft.set(name, Value::Null); // what the new fields leave out is taken away
+                status_patch.set(name, Value::Null); // what the new fields leave out is taken away
             }
             if let Value::Object(after) = after {
-                after.into_iter().for_each(|(name, value)| draft.set(&name, value));
+                after.into_iter().for_each(|(name, value)| status_patch.set(&name, value));
             }
         }
         if let Some(error) = failed.filter(|_| !finished) {
             let (reason, message) = cause(error);
-            draft.condition(Condition::new(types::READY, false, reason, message));
+            status_patch.condition(Condition::new(types::READY, false, reason, message));
         }
-        Ok(Left { draft, live, again, requeue })
+        Ok(Left { status_patch, live, again, requeue })
     }
 
     fn work(&self) -> MutexGuard<'_, Work<K::Fields>> {
@@ -321,10 +321,12 @@ fn sooner(when: &mut Option<Duration>, after: Duration) {
     *when = Some(when.map_or(after, |known| known.min(after)));
 }
 
-fn condition(name: &str, outcome: &Result<Progress, Error>) -> Condition {
+fn condition(name: &str, outcome: &Result<ComponentProgress, Error>) -> Condition {
     match outcome {
-        Ok(Progress::Ready) => Condition::new(name, true, "Ready", format!("{name} is ready")),
-        Ok(Progress::Pending { reason, message }) => {
+        Ok(ComponentProgress::Ready) => {
+            Condition::new(name, true, "Ready", format!("{name} is ready"))
+        }
+        Ok(ComponentProgress::Pending { reason, message }) => {
             Condition::new(name, false, reason.clone(), message.clone())
         }
         Err(error) => {
@@ -347,7 +349,7 @@ fn cause(error: &Error) -> (String, String) {
 /// Ready: all components are, or else why the first one is not.
 fn summary(components: &[Component]) -> Condition {
     let not_ready =
-        |component: &&Component| component.outcome.as_ref().ok() != Some(&Progress::Ready);
+        |component: &&Component| component.outcome.as_ref().ok() != Some(&ComponentProgress::Ready);
     match components.iter().find(not_ready) {
         None => Condition::new(types::READY, true, "Ready", "all components are ready"),
         Some(Component { name, outcome }) => {

@@ -18,17 +18,19 @@ use tokio::sync::OnceCell;
 
 use super::children::Children;
 use super::clock::Clock;
-use super::context::{Cx, Left, MANAGED_BY};
+use super::context::{Context, Left, MANAGED_BY};
 use super::objects::{Known, Objects, Stored};
 use super::references::References;
 use super::watches::Kind;
-use super::{Action, Error, Progress, Reconciler, Watches, elsewhere, finalizer, gvk};
-use crate::manager::Hub;
-use crate::manager::controller::{Controller, Failure, Next, Request, Unread};
+use super::{
+    Action, ComponentProgress, Error, Reconciler, Watches, finalizer, gvk, unowned_children,
+};
+use crate::manager::ManagerContext;
+use crate::manager::controller::{Controller, Failure, Request, Requeue, Unread};
 use crate::manager::dependents::{Dependent, Dependents};
 use crate::manager::events::Recorder;
-use crate::manager::feeds::Cache;
-use crate::manager::queue::{Key, Urgency};
+use crate::manager::queue::{Key, Priority};
+use crate::manager::reflectors::Cache;
 use crate::manager::status::Written;
 use crate::metrics::KindMetrics;
 
@@ -85,25 +87,25 @@ struct StoredKind {
 }
 
 impl Shared {
-    fn new(hub: &Hub, watches: Watches, kind: usize) -> Self {
+    fn new(manager: &ManagerContext, watches: Watches, kind: usize) -> Self {
         let related = watches.related.into_iter();
         let related = related
-            .map(|(gvk, selector)| (gvk.clone(), hub.dependents.watch(&gvk, &selector, None)))
+            .map(|(gvk, selector)| (gvk.clone(), manager.dependents.watch(&gvk, &selector, None)))
             .collect();
-        let (feeds, ..) = hub.dependents.parts();
+        let (reflectors, ..) = manager.dependents.parts();
         let mut owned: HashMap<_, HashSet<_>> = HashMap::new();
         let listed = watches.listed.iter().filter(|listed| listed.owned);
         let listed = listed.map(|listed| (listed.gvk.clone(), None));
         for (gvk, namespace) in watches.owned.into_iter().chain(listed) {
             let namespaces = owned.entry(gvk).or_default();
-            namespaces.extend(feeds.namespaces.iter().cloned());
+            namespaces.extend(reflectors.namespaces.iter().cloned());
             if !namespaces.contains(&None) {
                 namespaces.extend(namespace.map(Some));
             }
         }
         let outlast = watches.outlast;
         let stored = watches.listed.into_iter().map(|listed| {
-            let (objects, typed) = (listed.start)(hub, kind);
+            let (objects, typed) = (listed.start)(manager, kind);
             StoredKind {
                 type_id: listed.type_id,
                 gvk: listed.gvk,
@@ -112,22 +114,22 @@ impl Shared {
                 typed,
             }
         });
-        let references = References::new(hub);
+        let references = References::new(manager);
         watches.required.iter().for_each(|gvk| references.require(gvk));
         Self {
-            client: hub.client.clone(),
-            mapper: hub.mapper.clone(),
-            applier: Applier::new(hub.client.clone(), &hub.operator),
-            operator: hub.operator.clone(),
-            clock: hub.clock.clone(),
-            events: hub.events.clone(),
+            client: manager.client.clone(),
+            mapper: manager.mapper.clone(),
+            applier: Applier::new(manager.client.clone(), &manager.operator),
+            operator: manager.operator.clone(),
+            clock: manager.clock.clone(),
+            events: manager.events.clone(),
             children: Children::default(),
             references,
             related,
             owned,
             outlast,
             stored: stored.collect(),
-            dependents: hub.dependents.clone(),
+            dependents: manager.dependents.clone(),
             epochs: AtomicU64::new(1),
             awaited: Mutex::default(),
         }
@@ -227,9 +229,9 @@ impl Shared {
             return;
         }
         awaited.insert(gvk.clone(), [key.clone()].into());
-        let (feeds, ..) = self.dependents.parts();
-        let mut news = feeds.definitions.of_group(&gvk.group);
-        feeds.definitions.follow(feeds);
+        let (reflectors, ..) = self.dependents.parts();
+        let mut news = reflectors.definitions.of_group(&gvk.group);
+        reflectors.definitions.follow(reflectors);
         let (this, gvk) = (self.clone(), gvk.clone());
         self.spawn(async move {
             let found = async {
@@ -253,14 +255,14 @@ impl Shared {
         let waiting = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(gvk);
         let (_, queue, _) = self.dependents.parts();
         for key in waiting.into_iter().flatten() {
-            queue.add(key, Urgency::Live, &format!("{} may have come", gvk.kind));
+            queue.add(key, Priority::Live, &format!("{} may have come", gvk.kind));
         }
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let (feeds, ..) = self.dependents.parts();
-        let stop = feeds.stop.clone();
-        feeds.spawn(async move {
+        let (reflectors, ..) = self.dependents.parts();
+        let stop = reflectors.stop.clone();
+        reflectors.spawn(async move {
             stop.run_until_cancelled(task).await;
         });
     }
@@ -270,13 +272,13 @@ impl Shared {
         self.stored.iter().for_each(|stored| stored.objects.forget(key));
     }
 
-    fn settle(&self, key: &Key, epoch: u64) {
-        self.references.settle(key, epoch);
-        self.stored.iter().for_each(|stored| stored.objects.settle(key, epoch));
+    fn end_reconcile(&self, key: &Key, epoch: u64) {
+        self.references.end_reconcile(key, epoch);
+        self.stored.iter().for_each(|stored| stored.objects.end_reconcile(key, epoch));
     }
 
     /// When a resource comes next. The queue waits by the system's clock; by another one we do.
-    fn next(&self, key: &Key, again: Option<Duration>, requeue: Option<Duration>) -> Next {
+    fn next(&self, key: &Key, again: Option<Duration>, requeue: Option<Duration>) -> Requeue {
         let waits = requeue.and_then(|after| self.clock.sleep(after));
         let by_queue = requeue.filter(|_| waits.is_none());
         if let Some(waits) = waits {
@@ -284,26 +286,26 @@ impl Shared {
             let (queue, key) = (queue.clone(), key.clone());
             self.spawn(async move {
                 waits.await;
-                queue.add(key, Urgency::Live, "asked to look again");
+                queue.add(key, Priority::Live, "asked to look again");
             });
         }
         match again.into_iter().chain(by_queue).min() {
-            Some(after) => Next::After(after),
-            None => Next::Rest,
+            Some(after) => Requeue::After(after),
+            None => Requeue::Never,
         }
     }
 }
 
 impl<R: Reconciler> NativeController<R> {
     /// Starts the watches that the reconciler declares.
-    pub fn new(reconciler: R, hub: &Hub, metrics: KindMetrics) -> Self {
+    pub fn new(reconciler: R, manager: &ManagerContext, metrics: KindMetrics) -> Self {
         let mut watches = Watches::default();
         reconciler.watches(&mut watches);
-        let (_, queue, kinds) = hub.dependents.parts();
+        let (_, queue, kinds) = manager.dependents.parts();
         let kind = kinds.id(&gvk::<R::Object>()).unwrap_or_default();
         watches.wakes.iter().for_each(|wake| wake.connect(queue, kind));
         let period = watches.period;
-        let shared = Arc::new(Shared::new(hub, watches, kind));
+        let shared = Arc::new(Shared::new(manager, watches, kind));
         let mut caches: Vec<_> = shared.related.iter().map(|(_, cache)| cache.clone()).collect();
         for (gvk, places) in &shared.owned {
             if !shared.stored.iter().any(|stored| stored.owned && stored.gvk == *gvk) {
@@ -314,11 +316,11 @@ impl<R: Reconciler> NativeController<R> {
         Self { reconciler, shared, caches, filled: OnceCell::new(), period, metrics }
     }
 
-    async fn run(&self, request: Request) -> Result<Next, Failure> {
+    async fn run(&self, request: Request) -> Result<Requeue, Failure> {
         let Request { key, object, api, writes, periodic } = request;
         let is_leaving = object.metadata.deletion_timestamp.is_some();
         if is_leaving && !finalizer::is_set(&object, &finalizer::name(&R::Object::group(&()))) {
-            return Ok(Next::Rest); // what it owns is collected with it
+            return Ok(Requeue::Never); // what it owns is collected with it
         }
         self.filled.get_or_init(|| self.fill()).await;
         let decoded = match decode::<R::Object>(&object) {
@@ -328,20 +330,20 @@ impl<R: Reconciler> NativeController<R> {
             }
         };
         let epoch = self.shared.epochs.fetch_add(1, Ordering::Relaxed);
-        let cx = Cx::new((decoded, object), &key, &self.shared, &writes, epoch);
-        let outcome = if is_leaving { self.leave(&cx).await } else { self.stay(&cx).await };
-        let left = cx.into_left(outcome.as_ref().err());
+        let ctx = Context::new((decoded, object), &key, &self.shared, &writes, epoch);
+        let outcome = if is_leaving { self.leave(&ctx).await } else { self.stay(&ctx).await };
+        let left = ctx.into_left(outcome.as_ref().err());
         let (outcome, left) = match (outcome, left) {
             (Err(Error::Conflict), _) => return Err(Failure::Conflict),
-            (Ok(Outcome::Gone), _) => return Ok(Next::Rest),
+            (Ok(Outcome::Gone), _) => return Ok(Requeue::Never),
             (_, Err(error)) => return Err(Failure::Permanent(error.to_string())),
             (Ok(Outcome::Acted(action)), Ok(left)) => (Ok(action), left),
             (Err(error), Ok(left)) => (Err(error), left),
         };
-        let Left { draft, live, again, requeue } = left;
+        let Left { status_patch, live, again, requeue } = left;
         let written = {
             let _status = self.metrics.phase("status");
-            draft.write(&api, &live).await
+            status_patch.write(&api, &live).await
         };
         match written {
             Ok(Written::Conflict) => return Err(Failure::Conflict),
@@ -352,7 +354,7 @@ impl<R: Reconciler> NativeController<R> {
             }
         }
         if outcome.is_ok() {
-            self.shared.settle(&key, epoch);
+            self.shared.end_reconcile(&key, epoch);
         }
         let asked = match outcome {
             Ok(Action::AwaitChange) | Err(Error::Waiting { .. }) => None,
@@ -366,7 +368,7 @@ impl<R: Reconciler> NativeController<R> {
     }
 
     async fn fill(&self) {
-        join_all(self.caches.iter().map(|cache| cache.settled(FILLING))).await;
+        join_all(self.caches.iter().map(|cache| cache.wait_for_sync(FILLING))).await;
         let stored = async {
             while !self.shared.stored.iter().all(|stored| stored.objects.is_settled()) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -376,34 +378,34 @@ impl<R: Reconciler> NativeController<R> {
         let _ = tokio::time::timeout(FILLING, stored).await;
     }
 
-    async fn stay(&self, cx: &Cx<'_, R::Object>) -> Result<Outcome, Error> {
-        if self.has_cleanup(cx) {
-            cx.finalize().await?;
+    async fn stay(&self, ctx: &Context<'_, R::Object>) -> Result<Outcome, Error> {
+        if self.has_cleanup(ctx) {
+            ctx.finalize().await?;
         }
         let _reconcile = self.metrics.phase("reconcile");
-        Ok(Outcome::Acted(self.reconciler.reconcile(cx).await?))
+        Ok(Outcome::Acted(self.reconciler.reconcile(ctx).await?))
     }
 
     /// What a resource in deletion comes to: first the user's cleanup, then what owner references do not
     /// take along, then the finalizer goes.
-    async fn leave(&self, cx: &Cx<'_, R::Object>) -> Result<Outcome, Error> {
-        let mut progress = Progress::Ready;
-        if self.has_cleanup(cx) {
+    async fn leave(&self, ctx: &Context<'_, R::Object>) -> Result<Outcome, Error> {
+        let mut progress = ComponentProgress::Ready;
+        if self.has_cleanup(ctx) {
             let _cleanup = self.metrics.phase("cleanup");
-            progress = self.reconciler.cleanup(cx).await?;
+            progress = self.reconciler.cleanup(ctx).await?;
         }
-        if progress == Progress::Ready {
-            let uid = cx.meta().uid.clone().unwrap_or_default();
-            progress = elsewhere::remove(&self.shared, &uid).await?;
+        if progress == ComponentProgress::Ready {
+            let uid = ctx.meta().uid.clone().unwrap_or_default();
+            progress = unowned_children::remove(&self.shared, &uid).await?;
         }
         match progress {
-            Progress::Ready => {
-                cx.unfinalize().await?;
+            ComponentProgress::Ready => {
+                ctx.unfinalize().await?;
                 Ok(Outcome::Gone)
             }
-            Progress::Pending { reason, message } => {
+            ComponentProgress::Pending { reason, message } => {
                 let message = format!("being deleted: {message}");
-                cx.condition(Condition::new(types::READY, false, reason, message));
+                ctx.condition(Condition::new(types::READY, false, reason, message));
                 Ok(Outcome::Acted(Action::AwaitChange))
             }
         }
@@ -411,16 +413,16 @@ impl<R: Reconciler> NativeController<R> {
 
     /// Whether the reconciler implements `cleanup`: the default one says so as soon as it is called, an
     /// implementation does nothing before its future is polled.
-    fn has_cleanup(&self, cx: &Cx<'_, R::Object>) -> bool {
-        drop(self.reconciler.cleanup(cx));
-        cx.has_cleanup()
+    fn has_cleanup(&self, ctx: &Context<'_, R::Object>) -> bool {
+        drop(self.reconciler.cleanup(ctx));
+        ctx.has_cleanup()
     }
 
     /// An object that does not fit its kind is the trouble of this one resource.
-    async fn refuse(&self, request: &Request, message: String) -> Result<Next, Failure> {
-        let mut draft = crate::manager::status::Draft::of(&request.object);
-        draft.condition(Condition::new(types::READY, false, "InvalidSpec", message.clone()));
-        match draft.write(&request.api, &request.object).await {
+    async fn refuse(&self, request: &Request, message: String) -> Result<Requeue, Failure> {
+        let mut status_patch = crate::manager::status::StatusPatch::of(&request.object);
+        status_patch.condition(Condition::new(types::READY, false, "InvalidSpec", message.clone()));
+        match status_patch.write(&request.api, &request.object).await {
             Ok(Written::Conflict) => Err(Failure::Conflict),
             Ok(Written::Changed(written)) => {
                 request.writes.note(&request.key, &written);
@@ -440,7 +442,7 @@ enum Outcome {
 }
 
 impl<R: Reconciler> Controller for NativeController<R> {
-    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Next, Failure>> {
+    fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Requeue, Failure>> {
         self.run(request).boxed()
     }
 
@@ -449,7 +451,7 @@ impl<R: Reconciler> Controller for NativeController<R> {
         Unread::Waits
     }
 
-    fn gone<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
+    fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()> {
         self.shared.forget(key);
         self.shared.children.gone(&self.shared.applier, key).boxed()
     }

@@ -20,7 +20,7 @@ type Place = (Namespace, String);
 type Asked = (String, BTreeSet<String>);
 
 /// The first label of which a selector asks a value, if it does.
-fn asked(selector: &Selector) -> Option<Asked> {
+fn lookup_keys(selector: &Selector) -> Option<Asked> {
     selector.clone().into_iter().find_map(|expression| match expression {
         Expression::Equal(label, value) => Some((label, [value].into())),
         Expression::In(label, values) => Some((label, values)),
@@ -73,7 +73,7 @@ impl ByLabel {
     where
         I: IntoIterator<Item = (&'a ObjectKey, &'a ObjectMeta)>,
     {
-        let Some((of, _)) = asked(selector) else { return };
+        let Some((of, _)) = lookup_keys(selector) else { return };
         if self.labels.contains_key(&of) {
             return;
         }
@@ -92,7 +92,8 @@ impl ByLabel {
         namespace: &Namespace,
         selector: &Selector,
     ) -> Box<dyn Iterator<Item = &'a ObjectKey> + 'a> {
-        let known = asked(selector).and_then(|(of, values)| Some((self.labels.get(&of)?, values)));
+        let known =
+            lookup_keys(selector).and_then(|(of, values)| Some((self.labels.get(&of)?, values)));
         let Some((places, values)) = known else {
             return Box::new(self.namespaces.get(namespace).into_iter().flatten());
         };
@@ -135,7 +136,7 @@ impl Holders {
         }
         let mut selectors = std::mem::take(selectors);
         for (selector, _) in &selectors {
-            self.strike(holder, selector);
+            self.remove_holder(holder, selector);
         }
         selectors.retain(|(_, epoch)| keep(*epoch));
         for (selector, _) in &selectors {
@@ -167,7 +168,7 @@ impl Holders {
 
     fn note(&mut self, holder: &Key, selector: &Selector) {
         let namespace = holder.object.namespace.clone();
-        match asked(selector) {
+        match lookup_keys(selector) {
             None => _ = self.others.entry(namespace).or_default().insert(holder.clone()),
             Some((label, values)) => {
                 for value in values {
@@ -178,21 +179,21 @@ impl Holders {
         }
     }
 
-    fn strike(&mut self, holder: &Key, selector: &Selector) {
+    fn remove_holder(&mut self, holder: &Key, selector: &Selector) {
         let namespace = holder.object.namespace.clone();
-        match asked(selector) {
-            None => strike_from(&mut self.others, &namespace, holder),
+        match lookup_keys(selector) {
+            None => remove_from(&mut self.others, &namespace, holder),
             Some((label, values)) => {
                 for value in values {
                     let place = (namespace.clone(), label.clone(), value);
-                    strike_from(&mut self.by_value, &place, holder);
+                    remove_from(&mut self.by_value, &place, holder);
                 }
             }
         }
     }
 }
 
-fn strike_from<P: std::hash::Hash + Eq>(
+fn remove_from<P: std::hash::Hash + Eq>(
     places: &mut HashMap<P, HashSet<Key>>,
     place: &P,
     holder: &Key,

@@ -1,4 +1,4 @@
-//! The second hull: kinds whose reconciler is written in Rust.
+//! Native kinds: kinds whose reconciler is written in Rust.
 //!
 //! One trait, one context, one status type:
 //!
@@ -6,9 +6,9 @@
 //! impl Reconciler for Backups {
 //!     type Object = Backup;
 //!     fn watches(&self, watches: &mut Watches) { watches.owns::<Deployment>(); }
-//!     async fn reconcile(&self, cx: &Cx<'_, Backup>) -> Result<Action, Error> {
-//!         cx.component("Deployment", cx.apply(manifest(cx))).await;   // an error is this component's condition
-//!         cx.finish()                                                 // Ready = all components
+//!     async fn reconcile(&self, ctx: &Context<'_, Backup>) -> Result<Action, Error> {
+//!         ctx.component("Deployment", ctx.apply(manifest(ctx))).await;   // an error is this component's condition
+//!         ctx.finish()                                                 // Ready = all components
 //!     }
 //! }
 //! ```
@@ -20,16 +20,16 @@ mod claim;
 mod clock;
 mod context;
 mod controller;
-mod elsewhere;
-mod ending;
 mod finalizer;
 mod index;
 mod names;
 mod objects;
+mod pod_result;
 mod references;
 mod secrets;
 mod status;
-mod wake;
+mod trigger;
+mod unowned_children;
 mod watches;
 mod writes;
 
@@ -44,14 +44,14 @@ use kube::core::object::HasStatus;
 
 pub use catamaran_cluster::watch::ObjectKey;
 pub use clock::{Clock, Tick};
-pub use context::Cx;
+pub use context::Context;
 pub(crate) use controller::NativeController;
-pub use ending::Ending;
+pub use pod_result::PodResult;
 pub use references::Reference;
 pub(crate) use references::References;
 pub use secrets::SecretOnce;
 pub use status::{Status, StatusFields};
-pub use wake::Wake;
+pub use trigger::ReconcileTrigger;
 pub use watches::{Kind, Only, Watches};
 
 /// A kind that a reconciler can be written for: a custom resource with a [`Status`]. Every type that
@@ -79,10 +79,10 @@ pub trait Reconciler: Send + Sync + 'static {
     fn watches(&self, _watches: &mut Watches) {}
 
     /// Brings the world closer to what the resource says. Called again and again, also with nothing
-    /// changed: then it should make no request, which everything that [`Cx`] offers sees to.
+    /// changed: then it should make no request, which everything that [`Context`] offers sees to.
     fn reconcile(
         &self,
-        cx: &Cx<'_, Self::Object>,
+        ctx: &Context<'_, Self::Object>,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
     /// Undoes, when the resource is deleted, what owner references do not: what is outside of
@@ -91,10 +91,10 @@ pub trait Reconciler: Send + Sync + 'static {
     /// for stands in Ready meanwhile; it is called again as `reconcile` would be.
     fn cleanup(
         &self,
-        cx: &Cx<'_, Self::Object>,
-    ) -> impl Future<Output = Result<Progress, Error>> + Send {
-        cx.without_cleanup();
-        std::future::ready(Ok(Progress::Ready))
+        ctx: &Context<'_, Self::Object>,
+    ) -> impl Future<Output = Result<ComponentProgress, Error>> + Send {
+        ctx.without_cleanup();
+        std::future::ready(Ok(ComponentProgress::Ready))
     }
 }
 
@@ -114,7 +114,7 @@ pub enum Action {
 
 /// How far a component is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ComponentProgress {
     /// It does its work.
     Ready,
     /// It is on its way, or stuck; the reason is one CamelCase word, the message a sentence.
@@ -126,14 +126,14 @@ pub enum Progress {
     },
 }
 
-impl Progress {
+impl ComponentProgress {
     /// On its way, or stuck.
     pub fn pending(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Pending { reason: reason.into(), message: message.into() }
     }
 }
 
-impl From<Readiness> for Progress {
+impl From<Readiness> for ComponentProgress {
     fn from(readiness: Readiness) -> Self {
         match readiness {
             Readiness::Ready => Self::Ready,

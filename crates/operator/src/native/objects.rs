@@ -20,10 +20,10 @@ use kube::core::{DynamicObject, GroupVersionKind, Selector};
 use super::gvk;
 use super::index::{ByLabel, Holders, fits};
 use super::watches::{Kind, Map, When};
-use crate::manager::Hub;
+use crate::manager::ManagerContext;
 use crate::manager::dependents::{Dependent, KindIndex, is_shared};
-use crate::manager::feeds::{Cache, Role, Subject};
-use crate::manager::queue::{Key, KindId, Queue, Urgency};
+use crate::manager::queue::{Key, KindId, Priority, Queue};
+use crate::manager::reflectors::{Cache, Role, WatchSubject};
 
 /// How long an answer is believed that the watch says nothing of.
 const LAG: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ pub(super) trait Stored: Known + Any {
     /// Whether the first list has been read, or there is none to be had.
     fn is_settled(&self) -> bool;
     /// Forgets what a resource held that it did not hold in this reconcile.
-    fn settle(&self, holder: &Key, epoch: u64);
+    fn end_reconcile(&self, holder: &Key, epoch: u64);
     /// Forgets a resource.
     fn forget(&self, holder: &Key);
     /// An object as the API server answered our write.
@@ -109,13 +109,13 @@ pub(super) struct Found<C> {
 
 impl<C: Kind> Objects<C> {
     pub fn start(
-        hub: &Hub,
+        manager: &ManagerContext,
         kind: KindId,
         selector: String,
         when: Option<When<C>>,
         map: Option<Map<C>>,
     ) -> Arc<Self> {
-        let (feeds, queue, kinds) = hub.dependents.parts();
+        let (reflectors, queue, kinds) = manager.dependents.parts();
         let objects = Arc::new(Self {
             gvk: gvk::<C>(),
             kind,
@@ -131,14 +131,14 @@ impl<C: Kind> Objects<C> {
                 holders: Holders::default(),
             }),
         });
-        let subject = Subject {
+        let subject = WatchSubject {
             gvk: gvk::<C>(),
             selector: Some(selector).filter(|selector| !selector.is_empty()),
             content: Content::Full,
             role: Role::Secondary,
         };
         let (projecting, told) = (objects.clone(), objects.clone());
-        let cache = feeds.follow(
+        let cache = reflectors.follow(
             subject,
             move |item| projecting.entry(item),
             move |change| told.changed(&change),
@@ -154,7 +154,7 @@ impl<C: Kind> Objects<C> {
             observed: Observed::of(&self.gvk.group, &self.gvk.kind, &object),
             owners: self.kinds.owners(&object.metadata),
             is_shared: is_shared(&object.metadata),
-            sight: crate::manager::sight::Sight::default(),
+            sight: crate::manager::initial_snapshot::InitialSnapshot::default(),
         };
         let meta = object.metadata.clone();
         if let Some(refusal) = refusal {
@@ -196,7 +196,7 @@ impl<C: Kind> Objects<C> {
         }
         for key_of_owner in woken {
             let why = format!("{}/{} {word}", self.gvk.kind, key.name);
-            self.queue.add(key_of_owner, Urgency::Live, &why);
+            self.queue.add(key_of_owner, Priority::Live, &why);
         }
     }
 
@@ -357,7 +357,7 @@ impl<C: Kind> Stored for Objects<C> {
         self.cache.get().is_some_and(|cache| cache.is_settled())
     }
 
-    fn settle(&self, holder: &Key, epoch: u64) {
+    fn end_reconcile(&self, holder: &Key, epoch: u64) {
         self.lock().holders.release(holder, |held_in| held_in == epoch);
     }
 

@@ -16,12 +16,12 @@ use catamaran_cluster::watch::{Change, Content, ObjectKey};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
-use super::context::Cx;
+use super::context::Context;
 use super::watches::Kind;
 use super::{Error, Managed, gvk};
-use crate::manager::Hub;
-use crate::manager::feeds::{Cache, Feeds, Role, Subject};
-use crate::manager::queue::{Key, Queue, Urgency};
+use crate::manager::ManagerContext;
+use crate::manager::queue::{Key, Priority, Queue};
+use crate::manager::reflectors::{Cache, Reflectors, Role, WatchSubject};
 
 /// How long an object that was read is believed to be there although the watch does not tell of it.
 const LAG: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ impl<C> Reference<C> {
     }
 }
 
-impl<K: Managed> Cx<'_, K> {
+impl<K: Managed> Context<'_, K> {
     /// An object that this resource refers to, in any namespace (`None` for its own, or for none where
     /// the kind has none): whether it is missing, not ready or ready. For as long as the resource refers
     /// to it in every reconcile, each change of it wakes the resource. No request is made unless it
@@ -111,7 +111,7 @@ type Place = (GroupVersionKind, Option<String>);
 
 /// All references of the resources of one kind.
 pub(crate) struct References {
-    feeds: Feeds,
+    reflectors: Reflectors,
     queue: Arc<Queue>,
     watched: Mutex<HashMap<Place, Arc<Cache<Seen>>>>,
     held: Arc<Mutex<HashMap<Referred, Held>>>,
@@ -150,10 +150,10 @@ pub(super) struct Referent {
 }
 
 impl References {
-    pub fn new(hub: &Hub) -> Self {
-        let (feeds, queue, _) = hub.dependents.parts();
+    pub fn new(manager: &ManagerContext) -> Self {
+        let (reflectors, queue, _) = manager.dependents.parts();
         Self {
-            feeds: feeds.clone(),
+            reflectors: reflectors.clone(),
             queue: queue.clone(),
             watched: Mutex::default(),
             held: Arc::default(),
@@ -162,12 +162,12 @@ impl References {
 
     /// Watches a kind wherever the operator watches at all.
     pub fn require(&self, gvk: &GroupVersionKind) {
-        for namespace in self.feeds.namespaces.iter() {
+        for namespace in self.reflectors.namespaces.iter() {
             self.watch(gvk, namespace.as_ref());
         }
     }
 
-    /// An object by its type, see [`Cx::reference`].
+    /// An object by its type, see [`Context::reference`].
     pub async fn find<C: Kind>(
         &self,
         by: (&Mapper, &Applier),
@@ -240,7 +240,7 @@ impl References {
     }
 
     /// Forgets what a resource does not refer to any more.
-    pub fn settle(&self, holder: &Key, epoch: u64) {
+    pub fn end_reconcile(&self, holder: &Key, epoch: u64) {
         self.release(holder, |held_in| held_in == epoch);
     }
 
@@ -285,7 +285,7 @@ impl References {
 
     fn watch(&self, gvk: &GroupVersionKind, namespace: Option<&String>) -> Arc<Cache<Seen>> {
         // Where all namespaces are watched, one watch does for all of a kind.
-        let everywhere = self.feeds.namespaces.iter().any(Option::is_none);
+        let everywhere = self.reflectors.namespaces.iter().any(Option::is_none);
         let place = (gvk.clone(), namespace.filter(|_| !everywhere).cloned());
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched
@@ -295,18 +295,18 @@ impl References {
     }
 
     fn start(&self, gvk: &GroupVersionKind, namespace: Option<&String>) -> Arc<Cache<Seen>> {
-        let feeds = match namespace {
-            None => self.feeds.clone(),
-            some => Feeds { namespaces: [some.cloned()].into(), ..self.feeds.clone() },
+        let reflectors = match namespace {
+            None => self.reflectors.clone(),
+            some => Reflectors { namespaces: [some.cloned()].into(), ..self.reflectors.clone() },
         };
-        let subject = Subject {
+        let subject = WatchSubject {
             gvk: gvk.clone(),
             selector: None,
             content: Content::Metadata,
             role: Role::Secondary,
         };
         let (queue, held, gvk) = (self.queue.clone(), self.held.clone(), gvk.clone());
-        feeds.follow(
+        reflectors.follow(
             subject,
             |item| {
                 let version = item.object.metadata.resource_version.unwrap_or_default();
@@ -344,6 +344,6 @@ fn wake(
         return;
     }
     for holder in held.holders.keys() {
-        queue.add(holder.clone(), Urgency::Live, &format!("{}/{} {word}", gvk.kind, key.name));
+        queue.add(holder.clone(), Priority::Live, &format!("{}/{} {word}", gvk.kind, key.name));
     }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::context::{Cx, MANAGED_BY};
+use super::context::{Context, MANAGED_BY};
 use super::references::Reference;
 use super::{Error, Managed, gvk};
 
@@ -94,7 +94,7 @@ impl SecretOnce {
     }
 }
 
-impl<K: Managed> Cx<'_, K> {
+impl<K: Managed> Context<'_, K> {
     /// A Secret of this name in the resource's namespace, owned by it, whose keys are made once:
     /// nothing is ever overwritten, keys that are missing are added, values are drawn anew on request
     /// alone. No request is made while there is nothing to do.

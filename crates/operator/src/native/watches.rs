@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use super::context::MANAGED_BY;
 use super::gvk;
 use super::objects::{Objects, Stored};
-use super::wake::Wake;
-use crate::manager::Hub;
+use super::trigger::ReconcileTrigger;
+use crate::manager::ManagerContext;
 use crate::manager::queue::KindId;
 
 /// A kind whose objects can be kept in memory: every typed Kubernetes object is one.
@@ -53,18 +53,20 @@ pub struct Watches {
     pub(super) required: Vec<GroupVersionKind>,
     pub(super) listed: Vec<Listed>,
     pub(super) period: Option<Duration>,
-    pub(super) wakes: Vec<Wake>,
+    pub(super) wakes: Vec<ReconcileTrigger>,
     pub(super) outlast: bool,
 }
 
 /// Starts the watch behind a declared list.
-type Start =
-    Box<dyn FnOnce(&Hub, KindId) -> (Arc<dyn Stored>, Arc<dyn std::any::Any + Send + Sync>) + Send>;
+type Start = Box<
+    dyn FnOnce(&ManagerContext, KindId) -> (Arc<dyn Stored>, Arc<dyn std::any::Any + Send + Sync>)
+        + Send,
+>;
 
 pub(super) struct Listed {
     pub type_id: TypeId,
     pub gvk: GroupVersionKind,
-    /// Whether it holds every object that [`super::Cx::apply`] makes of this kind.
+    /// Whether it holds every object that [`super::Context::apply`] makes of this kind.
     pub owned: bool,
     pub start: Start,
 }
@@ -84,7 +86,7 @@ impl fmt::Debug for Watches {
 }
 
 impl Watches {
-    /// Objects that [`super::Cx::apply`] makes: any change of one wakes its owner. Of each, some 200
+    /// Objects that [`super::Context::apply`] makes: any change of one wakes its owner. Of each, some 200
     /// bytes are kept; for whole objects see [`Watches::lists`] with [`Only::owned`].
     pub fn owns<C: Resource<DynamicType = ()>>(&mut self) -> &mut Self {
         self.owned.push((gvk::<C>(), None));
@@ -98,21 +100,21 @@ impl Watches {
     }
 
     /// Objects that others make for us, such as the pods of an owned Deployment: those with the labels of
-    /// `selector` wake the resource that their annotations name (see [`super::Cx::annotations`]).
+    /// `selector` wake the resource that their annotations name (see [`super::Context::annotations`]).
     pub fn related<C: Resource<DynamicType = ()>>(&mut self, selector: &str) -> &mut Self {
         self.related.push((gvk::<C>(), selector.to_owned()));
         self
     }
 
-    /// Objects that every resource refers to by [`super::Cx::reference`]: they are watched from the
+    /// Objects that every resource refers to by [`super::Context::reference`]: they are watched from the
     /// start, and not from the first reference on.
     pub fn requires<C: Resource<DynamicType = ()>>(&mut self) -> &mut Self {
         self.required.push(gvk::<C>());
         self
     }
 
-    /// Objects that are kept in memory for [`super::Cx::list`], [`super::Cx::list_owned`] and
-    /// [`super::Cx::claim`]. A change wakes the owners of the object, and whoever lists with a selector
+    /// Objects that are kept in memory for [`super::Context::list`], [`super::Context::list_owned`] and
+    /// [`super::Context::claim`]. A change wakes the owners of the object, and whoever lists with a selector
     /// that fits its labels now or did before.
     pub fn lists<C: Kind>(&mut self, only: Only<C>) -> &mut Self {
         self.keep(only, None)
@@ -134,7 +136,7 @@ impl Watches {
         self
     }
 
-    /// Has what [`super::Cx::apply`] and [`super::Cx::secret_once`] make outlast the cleanup, however the
+    /// Has what [`super::Context::apply`] and [`super::Context::secret_once`] make outlast the cleanup, however the
     /// resource is deleted: in a foreground deletion (`kubectl delete --cascade=foreground`) the garbage
     /// collector takes everything with an owner reference at once, and cleanup finds a server gone whose
     /// data it was to save. Children get no owner reference then but, as those in another namespace,
@@ -145,7 +147,7 @@ impl Watches {
     }
 
     /// Lets a channel of one's own wake resources.
-    pub fn woken_by(&mut self, wake: &Wake) -> &mut Self {
+    pub fn triggered_by(&mut self, wake: &ReconcileTrigger) -> &mut Self {
         self.wakes.push(wake.clone());
         self
     }
@@ -156,12 +158,13 @@ impl Watches {
             type_id: TypeId::of::<C>(),
             gvk: gvk::<C>(),
             owned,
-            start: Box::new(move |hub, kind| {
+            start: Box::new(move |manager, kind| {
                 let mut selector = only.labels;
                 if owned {
-                    selector.push(format!("{MANAGED_BY}={}", hub.operator));
+                    selector.push(format!("{MANAGED_BY}={}", manager.operator));
                 }
-                let objects = Objects::<C>::start(hub, kind, selector.join(","), only.when, map);
+                let objects =
+                    Objects::<C>::start(manager, kind, selector.join(","), only.when, map);
                 (objects.clone(), objects)
             }),
         });
@@ -187,7 +190,7 @@ impl<C> Only<C> {
         Self { labels: Vec::new(), owned: false, when: None }
     }
 
-    /// Those that the operator makes by [`super::Cx::apply`]: they carry its label.
+    /// Those that the operator makes by [`super::Context::apply`]: they carry its label.
     pub fn owned() -> Self {
         Self { owned: true, ..Self::all() }
     }

@@ -11,14 +11,14 @@ use kube::api::{Patch, PatchParams, PropagationPolicy};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use super::context::Cx;
+use super::context::Context;
 use super::watches::Kind;
 use super::{Error, Managed, gvk};
 
 /// No single request takes longer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-impl<K: Managed> Cx<'_, K> {
+impl<K: Managed> Context<'_, K> {
     /// Changes an object, this resource's own spec included, by a JSON merge patch, provided that it is
     /// as `object` says: [`Error::Conflict`] otherwise, which is no failure but another reconcile.
     ///
@@ -29,7 +29,7 @@ impl<K: Managed> Cx<'_, K> {
     }
 
     /// The same for the status of an object whose status nobody else writes. This resource's own is
-    /// [`Cx::status`].
+    /// [`Context::status`].
     ///
     /// # Errors
     /// What the API server refuses.

@@ -239,9 +239,9 @@ impl Options {
     ///
     /// # Errors
     /// Flags that contradict each other, in operator-sdk's words; a `--config` that cannot be read.
-    pub fn settled(mut self) -> Result<Self, String> {
+    pub fn resolved(mut self) -> Result<Self, String> {
         let old = std::mem::take(&mut self.old);
-        self.set_old(&old)?;
+        self.set_deprecated(&old)?;
         if let Some(path) = &old.config {
             tracing::warn!(file = %path.display(), "--config is deprecated, use flags instead");
             self.set_from(file::read(path)?);
@@ -258,7 +258,7 @@ impl Options {
         Ok(self)
     }
 
-    fn set_old(&mut self, old: &Old) -> Result<(), String> {
+    fn set_deprecated(&mut self, old: &Old) -> Result<(), String> {
         let both =
             |one: &str, other: &str| Err(format!("only one of {one} and {other} may be set"));
         if let Some(address) = &old.metrics_addr {
@@ -340,7 +340,7 @@ mod tests {
         let words = std::iter::once("operator").chain(line.split_whitespace());
         let words = arguments::normalised(words.map(Into::into));
         let program = Program::try_parse_from(words).map_err(|error| error.to_string())?;
-        program.options.with_helm_operators_defaults().settled()
+        program.options.with_helm_operators_defaults().resolved()
     }
 
     fn namespaces(list: &str) -> Vec<Option<String>> {

@@ -31,7 +31,7 @@ impl Certificate {
     ///
     /// # Errors
     /// A message for people.
-    pub fn made_up(names: Vec<String>) -> Result<Self, String> {
+    pub fn self_signed(names: Vec<String>) -> Result<Self, String> {
         let made = rcgen::generate_simple_self_signed(names);
         let made = made.map_err(|error| format!("cannot make a certificate: {error}"))?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

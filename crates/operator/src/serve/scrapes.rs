@@ -115,5 +115,5 @@ fn certificate(options: &Options) -> Result<Certificate, String> {
         return Certificate::of_files(folder.join(certificate), folder.join(key));
     }
     let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
-    Certificate::made_up(["localhost".to_owned()].into_iter().chain(host).collect())
+    Certificate::self_signed(["localhost".to_owned()].into_iter().chain(host).collect())
 }

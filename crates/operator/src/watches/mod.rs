@@ -1,4 +1,4 @@
-//! watches.yaml: which kind is carried by which hull.
+//! watches.yaml: which kind is carried by which controller.
 //!
 //! Two phases: what the file says ([`raw`]), then what it means ([`Watch`]): kinds known to be complete
 //! and unique, charts loaded and compiled, reconcilers found. Every problem is told at once, each with
@@ -17,14 +17,14 @@ use std::time::Duration;
 use catamaran_chart::{Chart, CompiledChart, PostRenderers, Profile};
 use catamaran_cluster::cel::Program;
 use catamaran_cluster::drift::IgnoreRule;
-use catamaran_release::{Definitions, Scope};
+use catamaran_release::{CrdPolicy, Scope};
 use catamaran_yaml::Numbers;
 use kube::core::{GroupVersionKind, Selector};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use crate::charts::Setup;
+use crate::charts::ChartKindConfig;
 use crate::options::duration;
 use isolation::isolation;
 pub use overrides::{Override, OverrideTypes, Overrides};
@@ -36,7 +36,7 @@ pub struct Watch {
     /// The kind.
     pub gvk: GroupVersionKind,
     /// Who reconciles it.
-    pub hull: Hull,
+    pub backend: KindBackend,
     /// Label selector in the form of `kubectl -l`; only resources that match are looked at.
     pub selector: Option<String>,
     /// The selectors of earlier entries of the same kind, whatever their version: what they match is
@@ -54,7 +54,7 @@ pub struct Watch {
     /// What is left to others of a release's objects.
     pub ignored: Vec<IgnoreRule>,
     /// What becomes of the definitions of the chart's `crds/`.
-    pub crds: Definitions,
+    pub crds: CrdPolicy,
     /// Whether records hold the whole chart, and not only what is needed of it.
     pub full_record: bool,
     /// Where records lie; `None` is the namespace of each resource.
@@ -65,15 +65,15 @@ pub struct Watch {
     /// `None` is the operator's own.
     pub service_account: Option<String>,
     /// What is configured of it in code.
-    pub(crate) setup: Setup,
+    pub(crate) setup: ChartKindConfig,
 }
 
 impl Watch {
     /// A kind that watches.yaml does not mention, with defaults.
-    pub(crate) fn new(gvk: GroupVersionKind, hull: Hull) -> Self {
+    pub(crate) fn new(gvk: GroupVersionKind, backend: KindBackend) -> Self {
         Self {
             gvk,
-            hull,
+            backend,
             selector: None,
             earlier: Vec::new(),
             matches: Selector::default(),
@@ -82,12 +82,12 @@ impl Watch {
             watch_dependent_resources: true,
             overrides: Overrides::default(),
             ignored: Vec::new(),
-            crds: Definitions::default(),
+            crds: CrdPolicy::default(),
             full_record: false,
             storage_namespace: None,
             scope: Scope::default(),
             service_account: None,
-            setup: Setup::default(),
+            setup: ChartKindConfig::default(),
         }
     }
 
@@ -99,22 +99,22 @@ impl Watch {
 
     /// Lets what the chart renders go through these steps.
     pub(crate) fn post_render(&mut self, steps: PostRenderers) {
-        if let Hull::Chart(chart) = &mut self.hull {
+        if let KindBackend::Chart(chart) = &mut self.backend {
             *chart = Arc::new(chart.as_ref().clone().with_post_renderers(steps));
         }
     }
 }
 
-/// The two hulls.
+/// The two kinds of controllers.
 #[derive(Clone)]
-pub enum Hull {
+pub enum KindBackend {
     /// A Helm chart, compiled once and shared by all resources of the kind.
     Chart(Arc<CompiledChart>),
     /// A reconciler, by the name under which it was registered with the manager.
     Reconciler(String),
 }
 
-impl fmt::Debug for Hull {
+impl fmt::Debug for KindBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chart(chart) => write!(f, "Chart({})", chart.metadata().name),
@@ -277,7 +277,7 @@ impl Loader<'_> {
                 wrong.push(format!("invalid GVK: {}: {field} must not be empty", describe(&gvk)));
             }
         }
-        tell(&gvk, unknown, raw.dry_run_option.as_deref());
+        warn_unused(&gvk, unknown, raw.dry_run_option.as_deref());
         let raw_overrides = raw.override_values.unwrap_or_default();
         let environment = |name: &str| std::env::var(name).ok();
         let types = raw.override_value_types.unwrap_or(self.override_types);
@@ -285,18 +285,18 @@ impl Loader<'_> {
         let isolation =
             isolation(raw.scope.as_deref(), raw.service_account_name, raw.reconciler.as_deref());
         let isolation = note(&mut wrong, isolation);
-        let hull = note(&mut wrong, self.hull(&gvk, raw.chart, raw.reconciler));
+        let backend = note(&mut wrong, self.backend(&gvk, raw.chart, raw.reconciler));
         let selector = note(&mut wrong, raw.selector.map(selector).transpose());
         let period = note(&mut wrong, raw.reconcile_period.as_deref().map(period).transpose());
         let workers = note(&mut wrong, raw.max_concurrent_reconciles.map(workers).transpose());
         let rules = raw.ignore_drift.unwrap_or_default().into_iter().map(ignore).collect();
         let ignored = note(&mut wrong, rules);
-        let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(Definitions::default()), policy));
+        let crds = note(&mut wrong, raw.crds.as_deref().map_or(Ok(CrdPolicy::default()), policy));
         let full = note(&mut wrong, raw.record.as_deref().map_or(Ok(false), is_full));
         let ways = crds.zip(full).zip(isolation);
-        match (hull, selector, period, workers, overrides, ignored, ways) {
+        match (backend, selector, period, workers, overrides, ignored, ways) {
             (
-                Some(hull),
+                Some(backend),
                 Some(selector),
                 Some(period),
                 Some(max_concurrent_reconciles),
@@ -305,7 +305,7 @@ impl Loader<'_> {
                 Some(((crds, full_record), (scope, service_account))),
             ) if wrong.is_empty() => Ok(Watch {
                 gvk,
-                hull,
+                backend,
                 selector: selector
                     .as_ref()
                     .map(ToString::to_string)
@@ -322,24 +322,24 @@ impl Loader<'_> {
                 storage_namespace: raw.storage_namespace.filter(|name| !name.is_empty()),
                 scope,
                 service_account,
-                setup: Setup {
+                setup: ChartKindConfig {
                     failure_rollbacks: raw.failure_rollbacks.unwrap_or(true),
-                    ..Setup::default()
+                    ..ChartKindConfig::default()
                 },
             }),
             _ => Err(wrong),
         }
     }
 
-    fn hull(
+    fn backend(
         &mut self,
         gvk: &GroupVersionKind,
         chart: Option<String>,
         reconciler: Option<String>,
-    ) -> Result<Hull, String> {
+    ) -> Result<KindBackend, String> {
         match (chart, reconciler) {
-            (Some(chart), None) => self.chart(&chart).map(Hull::Chart),
-            (None, Some(name)) => self.reconciler(gvk, name).map(Hull::Reconciler),
+            (Some(chart), None) => self.chart(&chart).map(KindBackend::Chart),
+            (None, Some(name)) => self.reconciler(gvk, name).map(KindBackend::Reconciler),
             (Some(_), Some(_)) => {
                 Err("an entry has either chart or reconciler, this one has both".to_owned())
             }
@@ -416,7 +416,7 @@ fn note<T>(wrong: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
 }
 
 /// Says what of an entry means nothing here.
-fn tell(gvk: &GroupVersionKind, unknown: &[String], dry_run: Option<&str>) {
+fn warn_unused(gvk: &GroupVersionKind, unknown: &[String], dry_run: Option<&str>) {
     let kind = gvk.kind.as_str();
     for field in unknown {
         tracing::warn!(kind, field, "field of watches.yaml is not known and ignored");
@@ -445,7 +445,7 @@ fn is_full(text: &str) -> Result<bool, String> {
     }
 }
 
-fn policy(text: &str) -> Result<Definitions, String> {
+fn policy(text: &str) -> Result<CrdPolicy, String> {
     text.parse().map_err(|error| format!("invalid crds: {error}"))
 }
 

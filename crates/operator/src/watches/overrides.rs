@@ -42,13 +42,13 @@ pub struct Override {
 
 impl Overrides {
     /// The values that a resource's spec and these make together.
-    pub fn over(&self, mut spec: Map<String, Value>) -> Map<String, Value> {
+    pub fn apply_to(&self, mut spec: Map<String, Value>) -> Map<String, Value> {
         merge(&mut spec, self.values.clone());
         spec
     }
 
     /// Each of them.
-    pub fn told(&self) -> &[Override] {
+    pub fn expanded(&self) -> &[Override] {
         &self.told
     }
 
@@ -211,7 +211,7 @@ mod tests {
         let values = json!({ "a": { "x": 1 }, "l": [1] }).as_object().unwrap().clone();
         let overrides = Overrides { values, ..Overrides::default() };
         let spec = json!({ "a": { "x": 0, "y": 2 }, "l": [5, 6] });
-        let values = overrides.over(spec.as_object().unwrap().clone());
+        let values = overrides.apply_to(spec.as_object().unwrap().clone());
         assert_eq!(Value::Object(values), json!({ "a": { "x": 1, "y": 2 }, "l": [1] }));
     }
 }

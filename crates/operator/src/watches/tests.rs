@@ -19,7 +19,7 @@ fn problems(text: &str) -> Vec<String> {
         OverrideTypes::Typed,
     ) {
         Ok(watches) => {
-            watches.iter().map(|w| format!("{} {:?}", describe(&w.gvk), w.hull)).collect()
+            watches.iter().map(|w| format!("{} {:?}", describe(&w.gvk), w.backend)).collect()
         }
         Err(error) => error
             .to_string()
@@ -32,7 +32,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn both_hulls_in_one_file() {
+fn chart_kinds_and_native_kinds_in_one_file() {
     let text = "- {group: a.io, version: v1, kind: A, chart: chart}\n- {version: v1, kind: B, reconciler: Backups}\n";
     assert_eq!(problems(text), ["a.io/v1, Kind=A Chart(demo)", "/v1, Kind=B Reconciler(Backups)"]);
 }

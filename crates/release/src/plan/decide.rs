@@ -6,7 +6,7 @@ use catamaran_chart::ReleaseFacts;
 use catamaran_chart::lint::is_subdomain;
 use catamaran_chart::manifest::parse_objects;
 
-use super::view::{Desired, History};
+use super::observed_state::{DesiredState, History};
 use crate::Error;
 use crate::objects::{normalised, parse_manifest};
 use crate::record::store::Unreadable;
@@ -14,10 +14,10 @@ use crate::record::{Hook, Release, Status};
 
 /// A pending record that carries no sign of ours is a helm CLI's. It may still be at work; after
 /// this time it is taken for dead, as its default timeout for waiting is over.
-pub const PATIENCE: Duration = Duration::from_mins(5);
+pub const HELM_CLI_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// How the description of a pending record of ours begins: Helm keeps it, and never writes it.
-pub(crate) const OURS: &str = "catamaran: ";
+pub(crate) const DESCRIPTION_PREFIX: &str = "catamaran: ";
 
 /// What is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum Action {
 impl History {
     /// Which action brings the release to what is desired. Pure; errors mean that nothing can be
     /// done before somebody changes something.
-    pub fn decide(&self, desired: &Desired<'_>) -> Result<Action, Error> {
+    pub fn decide(&self, desired: &DesiredState<'_>) -> Result<Action, Error> {
         check_name(&desired.release.name)?;
         check_support(desired)?;
         self.check_readable()?;
@@ -89,9 +89,10 @@ impl History {
     }
 
     /// Whether an uninstall of ours was begun and has not come to its end.
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_uninstalling(&self) -> bool {
         self.newest().filter(|_| self.is_newest_trusted()).is_some_and(|newest| {
-            newest.info.status == Status::Uninstalling && newest.info.description.starts_with(OURS)
+            newest.info.status == Status::Uninstalling
+                && newest.info.description.starts_with(DESCRIPTION_PREFIX)
         })
     }
 
@@ -101,7 +102,7 @@ impl History {
     }
 
     /// The next revision, if it is what was rendered.
-    fn next(&self, desired: &Desired<'_>) -> Result<Action, Error> {
+    fn next(&self, desired: &DesiredState<'_>) -> Result<Action, Error> {
         let due = self.next_facts();
         if *desired.release != due {
             let (rendered, due) = (desired.release.revision, due.revision);
@@ -118,10 +119,11 @@ impl History {
             _ if info.status.is_pending() => info.last_deployed,
             _ => return None,
         };
-        if info.description.starts_with(OURS) {
+        if info.description.starts_with(DESCRIPTION_PREFIX) {
             return None;
         }
-        let rest = PATIENCE.checked_sub(self.time_since(since)?).filter(|rest| !rest.is_zero())?;
+        let rest =
+            HELM_CLI_TIMEOUT.checked_sub(self.time_since(since)?).filter(|rest| !rest.is_zero())?;
         Some(Action::Wait {
             revision: newest.version,
             status: newest.info.status.clone(),
@@ -150,7 +152,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// Refuses what would be done wrongly, before anything is written.
-fn check_support(desired: &Desired<'_>) -> Result<(), Error> {
+fn check_support(desired: &DesiredState<'_>) -> Result<(), Error> {
     let is_test = |events: &[String]| events.iter().all(|event| event == "test");
     for hook in desired.rendered.hooks.iter().filter(|hook| !is_test(&hook.events)) {
         let (kind, name) = (&hook.kind, &hook.name);
@@ -166,7 +168,7 @@ fn check_support(desired: &Desired<'_>) -> Result<(), Error> {
 /// Whether a record is what is desired: the same chart, objects and hooks. Texts are compared
 /// first; where they differ, the objects, as the two generations of Helm lay out the same
 /// documents differently.
-fn is_same(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
+fn is_same(record: &Release, desired: &DesiredState<'_>) -> Result<bool, Error> {
     let metadata = &desired.chart.metadata;
     if (record.chart_name(), record.chart_version()) != (&metadata.name, &metadata.version) {
         return Ok(false);
@@ -190,7 +192,7 @@ fn same_objects(old: &str, new: &str, namespace: &str) -> Result<bool, Error> {
     Ok(sorted(old)? == sorted(new)?)
 }
 
-fn same_hooks(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
+fn same_hooks(record: &Release, desired: &DesiredState<'_>) -> Result<bool, Error> {
     let mut old: Vec<&Hook> = record.hooks.iter().collect();
     let new: Vec<Hook> = desired.rendered.hooks.iter().map(Hook::from).collect();
     let mut new: Vec<&Hook> = new.iter().collect();
@@ -213,7 +215,7 @@ fn same_hooks(record: &Release, desired: &Desired<'_>) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{Wish, facts, history, hook, now, record};
+    use crate::fixtures::{DesiredRelease, facts, history, hook, now, record};
     use crate::record::Status::{
         Deployed, Failed, PendingInstall, PendingRollback, PendingUpgrade, Superseded, Uninstalled,
         Uninstalling,
@@ -228,7 +230,7 @@ mod tests {
     /// What a wish for ConfigMap `a`, rendered with the current facts, comes to.
     fn verdict(records: Vec<Release>) -> String {
         let history = history(records);
-        let wish = Wish::new(history.current_facts(), &["a"]);
+        let wish = DesiredRelease::new(history.current_facts(), &["a"]);
         match history.decide(&wish.desired()) {
             Ok(Action::Wait { revision, status, retry_after }) => {
                 format!("wait for {revision} {status} {}s", retry_after.as_secs())
@@ -321,16 +323,16 @@ mod tests {
             record(1, Uninstalling, &["a"], HOUR, "Deletion in progress (or silently failed)");
         leaving.info.deleted = crate::fixtures::now().checked_sub(SECOND).expect("a time").into();
         assert_eq!(verdict(vec![leaving.clone()]), "wait for 1 uninstalling 299s");
-        leaving.info.description = format!("{OURS}uninstall under way");
+        leaving.info.description = format!("{DESCRIPTION_PREFIX}uninstall under way");
         assert_eq!(verdict(vec![leaving]), "Install");
     }
 
     #[test]
     fn the_next_revision_is_taken_without_comparing() {
         let history = history([record(1, Deployed, &["a"], HOUR, "")]);
-        let wish = Wish::new(facts(2, false), &["a"]);
+        let wish = DesiredRelease::new(facts(2, false), &["a"]);
         assert_eq!(history.decide(&wish.desired()).expect("an action"), Action::Upgrade);
-        let wish = Wish::new(facts(3, false), &["a"]);
+        let wish = DesiredRelease::new(facts(3, false), &["a"]);
         assert!(matches!(
             history.decide(&wish.desired()),
             Err(Error::WrongFacts { rendered: 3, due: 2 })
@@ -369,8 +371,8 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused_before_anything_is_written() {
         let history = history([]);
-        let refused = |change: fn(&mut Wish)| {
-            let mut wish = Wish::new(facts(1, true), &["a"]);
+        let refused = |change: fn(&mut DesiredRelease)| {
+            let mut wish = DesiredRelease::new(facts(1, true), &["a"]);
             change(&mut wish);
             history.decide(&wish.desired()).map_err(|error| error.to_string())
         };
@@ -385,7 +387,7 @@ mod tests {
             Err(r#"not supported yet: hook Pod "h" is 0 objects, and has to be one"#.to_owned())
         );
         for name in ["", "UPPER", "a_b", "-a", "a-", "a..b", "a/../b", &"a".repeat(54)] {
-            let mut wish = Wish::new(facts(1, true), &["a"]);
+            let mut wish = DesiredRelease::new(facts(1, true), &["a"]);
             name.clone_into(&mut wish.facts.name);
             let error = history.decide(&wish.desired()).expect_err("an error");
             assert!(matches!(error, Error::InvalidName { .. }), "{name}");
@@ -416,20 +418,20 @@ mod tests {
             let mut history = History::empty("ns", "rel", now());
             let release = record(3, status.clone(), &["a"], SECOND, description);
             history.put(Stored::unauthenticated(Arc::new(release)));
-            let wish = Wish::new(history.current_facts(), &["a"]);
+            let wish = DesiredRelease::new(history.current_facts(), &["a"]);
             match history.decide(&wish.desired()) {
                 Ok(Action::RenderAgain(facts)) => assert_eq!(facts.revision, 4, "{status}"),
                 // What was being uninstalled is rendered for the next revision at once.
                 Ok(Action::Install) => assert_eq!(wish.facts.revision, 4, "{status}"),
                 other => panic!("{status}: {other:?}"),
             }
-            assert!(history.interrupted().is_none() && !history.is_leaving(), "{status}");
+            assert!(history.interrupted().is_none() && !history.is_uninstalling(), "{status}");
             assert!(!history.is_rolling_back(), "{status}");
         }
         // What is deployed and the same needs nothing: not even a signature.
         let mut history = History::empty("ns", "rel", now());
         history.put(Stored::unauthenticated(Arc::new(record(3, Deployed, &["a"], HOUR, ""))));
-        let wish = Wish::new(history.current_facts(), &["a"]);
+        let wish = DesiredRelease::new(history.current_facts(), &["a"]);
         assert!(matches!(history.decide(&wish.desired()), Ok(Action::Unchanged)));
         // Nor does a manifest that cannot be read stop anything.
         let mut broken = record(3, Deployed, &["a"], HOUR, "");
@@ -441,7 +443,7 @@ mod tests {
     #[test]
     fn an_unreadable_newest_record_stops_everything_an_older_one_nothing() {
         let mut history = history([record(2, Deployed, &["a"], HOUR, "")]);
-        let wish = Wish::new(facts(2, false), &["a"]);
+        let wish = DesiredRelease::new(facts(2, false), &["a"]);
         history.unreadable.push(Unreadable::unsaved(1, crate::record::CodecError::Gzip));
         assert_eq!(history.decide(&wish.desired()).expect("an action"), Action::Unchanged);
         history.unreadable.push(Unreadable::unsaved(3, crate::record::CodecError::Gzip));

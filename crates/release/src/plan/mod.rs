@@ -3,19 +3,19 @@
 pub mod crds;
 mod decide;
 mod generated;
-pub mod goal;
 pub mod hooks;
+mod observed_state;
 mod steps;
+pub mod target_revision;
 mod uninstall;
 pub mod values;
-mod view;
 
-pub use decide::{Action, PATIENCE};
-pub(crate) use decide::{OURS, check_name};
+pub use decide::{Action, HELM_CLI_TIMEOUT};
+pub(crate) use decide::{DESCRIPTION_PREFIX, check_name};
 pub use generated::{another_time, is_same_but_generated, kept_random_texts};
-pub use goal::{Doing, Goal};
-pub use steps::{How, Kinds, Manifests, Plan, planned};
+pub use observed_state::{DesiredState, History};
+pub use steps::{ApplyMode, Kinds, Manifests, Plan, planned};
 pub(crate) use steps::{claimed, resolve, scope_by_crd, target};
+pub use target_revision::{ActionKind, TargetRevision};
 pub(crate) use uninstall::{NEVER_DEPLOYED, all_objects, all_removals, is_doubtful, uninstalling};
 pub use uninstall::{Removal, removals};
-pub use view::{Desired, History};

@@ -7,8 +7,8 @@ use catamaran_cluster::mapper::{Mapper, MapperError, Mapping};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
-use super::view::History;
-use super::{Doing, Goal, Removal};
+use super::observed_state::History;
+use super::{ActionKind, Removal, TargetRevision};
 use crate::Error;
 use crate::objects::{
     ObjectId, Owner, PlannedObject, RawObject, decorate, id_of, make_applicable, parse_manifest,
@@ -20,7 +20,7 @@ pub type Kinds = HashMap<GroupVersionKind, Option<Mapping>>;
 
 /// How an object is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum ApplyMode {
     /// Only if there is none; one that is there must prove to be ours.
     Claim,
     /// Over what is there: the deployed revision shows it as ours, or it is to become so.
@@ -42,7 +42,7 @@ pub struct Plan {
     /// Whether that record has to be created. It is the lock: whoever creates it, goes on.
     pub create: bool,
     /// What is done.
-    pub doing: Doing,
+    pub doing: ActionKind,
     /// The description of the record at the end.
     pub complete: String,
     /// Revisions that were begun and are given up for this one.
@@ -50,7 +50,7 @@ pub struct Plan {
     /// Revisions that the history has no place for.
     pub forget: Vec<u32>,
     /// What is sent, in install order.
-    pub steps: Vec<(How, PlannedObject)>,
+    pub steps: Vec<(ApplyMode, PlannedObject)>,
     /// What the deployed revision, and those begun after it, wanted of objects, see [`Plan::before`].
     pub old: HashMap<ObjectId, Vec<Value>>,
     /// What earlier revisions had and this one has not.
@@ -77,7 +77,7 @@ pub struct Manifests {
 
 impl Manifests {
     /// Reads them.
-    pub fn read(history: &History, goal: &Goal<'_>) -> Result<Self, Error> {
+    pub fn read(history: &History, goal: &TargetRevision<'_>) -> Result<Self, Error> {
         let wanted = parse_manifest(&goal.record.manifest)?;
         let mut manifests = Self { wanted, ..Self::default() };
         let deployed = history.deployed().map_or(0, |deployed| deployed.version);
@@ -120,12 +120,12 @@ impl Plan {
     /// The plan for a goal.
     pub fn new(
         history: &History,
-        goal: Goal<'_>,
+        goal: TargetRevision<'_>,
         manifests: &Manifests,
         kinds: &Kinds,
         history_max: usize,
     ) -> Result<Self, Error> {
-        let Goal { record, create, doing, owner, complete, adopt } = goal;
+        let TargetRevision { record, create, doing, owner, complete, adopt } = goal;
         let namespace = record.namespace.as_str();
         let deployed = ids(&manifests.deployed, kinds, namespace);
         let id = (record.name.as_str(), namespace);
@@ -134,14 +134,14 @@ impl Plan {
         let how = |object: &PlannedObject, wanted: &RawObject| match deployed.get(&object.id) {
             Some(before) => {
                 match (**before == wanted.object, manifests.is_deployed_trusted || adopt) {
-                    (true, true) => How::Verify,
-                    (true, false) => How::VerifyIfOurs,
-                    (false, true) => How::Apply,
-                    (false, false) => How::ApplyIfOurs,
+                    (true, true) => ApplyMode::Verify,
+                    (true, false) => ApplyMode::VerifyIfOurs,
+                    (false, true) => ApplyMode::Apply,
+                    (false, false) => ApplyMode::ApplyIfOurs,
                 }
             }
-            None if adopt => How::Apply,
-            None => How::Claim,
+            None if adopt => ApplyMode::Apply,
+            None => ApplyMode::Claim,
         };
         let steps = objects
             .into_iter()
@@ -341,17 +341,19 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fixtures::{Wish, config_map, facts, history, kinds, now, record, rendered};
+    use crate::fixtures::{
+        DesiredRelease, config_map, facts, history, kinds, now, record, rendered,
+    };
     use crate::record::Status::{Deployed, Failed, PendingUpgrade, Superseded};
     use crate::record::Stored;
     use serde_json::json;
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn plan(history: &History, wish: &Wish) -> Result<Plan, Error> {
+    fn plan(history: &History, wish: &DesiredRelease) -> Result<Plan, Error> {
         let desired = wish.desired();
         let action = history.decide(&desired)?;
-        let goal = Goal::new(history, &desired, &action, now());
+        let goal = TargetRevision::new(history, &desired, &action, now());
         let manifests = Manifests::read(history, &goal)?;
         Plan::new(history, goal, &manifests, &kinds(), 3)
     }
@@ -360,10 +362,10 @@ mod tests {
     fn short(plan: &Plan) -> String {
         let sent = plan.steps.iter().map(|(how, object)| {
             let sign = match how {
-                How::Claim => '+',
-                How::Apply => '~',
-                How::Verify => '=',
-                How::ApplyIfOurs | How::VerifyIfOurs => '?',
+                ApplyMode::Claim => '+',
+                ApplyMode::Apply => '~',
+                ApplyMode::Verify => '=',
+                ApplyMode::ApplyIfOurs | ApplyMode::VerifyIfOurs => '?',
             };
             format!("{sign}{}", object.id.name)
         });
@@ -373,7 +375,8 @@ mod tests {
 
     #[test]
     fn an_install_claims_everything() {
-        let plan = plan(&history([]), &Wish::new(facts(1, true), &["a", "b"])).expect("a plan");
+        let plan =
+            plan(&history([]), &DesiredRelease::new(facts(1, true), &["a", "b"])).expect("a plan");
         assert_eq!(short(&plan), "+a +b");
         assert!(plan.create);
         assert_eq!((plan.record.version, plan.record.info.status.as_str()), (1, "pending-install"));
@@ -390,7 +393,8 @@ mod tests {
             record(4, PendingUpgrade, &["d", "e"], HOUR, "catamaran: at work"),
         ];
         let history = history(records);
-        let plan = plan(&history, &Wish::new(facts(5, false), &["b", "c", "new"])).expect("a plan");
+        let plan = plan(&history, &DesiredRelease::new(facts(5, false), &["b", "c", "new"]))
+            .expect("a plan");
         assert_eq!(short(&plan), "=b +c +new -a -d -e -x");
         assert_eq!(plan.give_up, [4]);
         assert_eq!(plan.supersede, [2]);
@@ -409,7 +413,7 @@ mod tests {
             record.manifest = manifest.map_or(record.manifest, str::to_owned);
             let mut history = History::empty("ns", "rel", now());
             history.put(Stored::unauthenticated(Arc::new(record)));
-            plan(&history, &Wish::new(facts(2, false), &["b", "new"])).expect("a plan")
+            plan(&history, &DesiredRelease::new(facts(2, false), &["b", "new"])).expect("a plan")
         };
         assert_eq!(short(&deployed(None)), "?b +new -a");
         assert!(deployed(None).removals.iter().all(|removal| removal.doubtful));
@@ -426,8 +430,8 @@ mod tests {
             record(3, Deployed, &["a", "b"], HOUR, ""),
             record(4, PendingUpgrade, &["b", "c"], HOUR, "catamaran: at work"),
         ];
-        let plan =
-            plan(&history(records), &Wish::new(facts(4, false), &["b", "c"])).expect("a plan");
+        let plan = plan(&history(records), &DesiredRelease::new(facts(4, false), &["b", "c"]))
+            .expect("a plan");
         assert_eq!(short(&plan), "=b +c -a");
         assert!(!plan.create && plan.forget.is_empty() && plan.give_up.is_empty());
         assert_eq!((plan.record.version, plan.supersede), (4, vec![3]));
@@ -437,7 +441,7 @@ mod tests {
     fn a_kind_that_nothing_serves_is_an_error_unless_its_crd_is_in_the_manifest() {
         let thing =
             json!({"apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "t"}});
-        let mut wish = Wish::new(facts(1, true), &[]);
+        let mut wish = DesiredRelease::new(facts(1, true), &[]);
         wish.rendered = rendered(std::slice::from_ref(&thing));
         let error = plan(&history([]), &wish).expect_err("an error");
         assert_eq!(
@@ -469,7 +473,7 @@ mod tests {
                 r#"ConfigMap "" has no metadata.name"#,
             ),
         ] {
-            let mut wish = Wish::new(facts(1, true), &[]);
+            let mut wish = DesiredRelease::new(facts(1, true), &[]);
             wish.rendered = rendered(&[object]);
             let error = plan(&history([]), &wish).expect_err("an error");
             assert_eq!(

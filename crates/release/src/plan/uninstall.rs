@@ -9,9 +9,9 @@ use catamaran_cluster::apply::Target;
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
 
-use super::goal::begun;
 use super::steps::{Kinds, claimed, target};
-use super::{Desired, History, OURS};
+use super::target_revision::begun;
+use super::{DESCRIPTION_PREFIX, DesiredState, History};
 use crate::Error;
 use crate::objects::{ObjectId, RawObject, id_of, is_kept, parse_manifest};
 use crate::plan::hooks::{Event, at};
@@ -50,7 +50,7 @@ pub(crate) fn is_doubtful(release: &Release) -> bool {
 /// with the hooks and objects of what is desired. Without, it has none.
 pub(crate) fn uninstalling(
     history: &History,
-    desired: Option<&Desired<'_>>,
+    desired: Option<&DesiredState<'_>>,
     now: Timestamp,
 ) -> Release {
     let facts = history.next_facts();
@@ -62,7 +62,7 @@ pub(crate) fn uninstalling(
     record.version = facts.revision;
     record.info.status = Status::Uninstalling;
     record.info.deleted = now.into();
-    record.info.description = format!("{OURS}uninstall under way{NEVER_DEPLOYED}");
+    record.info.description = format!("{DESCRIPTION_PREFIX}uninstall under way{NEVER_DEPLOYED}");
     record
 }
 

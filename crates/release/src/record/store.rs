@@ -138,19 +138,19 @@ impl Unreadable {
 }
 
 /// Is told of every record that is written.
-type Tell = dyn Fn(&str, &str, u32, Option<&str>) + Send + Sync;
+type OnWrite = dyn Fn(&str, &str, u32, Option<&str>) + Send + Sync;
 
 /// Tells somebody of what is written.
 #[derive(Clone, Default)]
-pub(crate) struct Teller(Option<Arc<Tell>>);
+pub(crate) struct WriteObserver(Option<Arc<OnWrite>>);
 
-impl fmt::Debug for Teller {
+impl fmt::Debug for WriteObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Teller").field(&self.0.is_some()).finish()
     }
 }
 
-impl Teller {
+impl WriteObserver {
     pub fn new(tell: impl Fn(&str, &str, u32, Option<&str>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
@@ -182,7 +182,7 @@ pub struct Store {
     pub(super) clock: Clock,
     /// Where all records lie; `None` is the namespace of each release.
     place: Option<Arc<str>>,
-    teller: Teller,
+    teller: WriteObserver,
     pub(super) policy: RecordPolicy,
     /// How many pages of records may be in memory at once.
     turns: Arc<Semaphore>,
@@ -192,7 +192,7 @@ impl Store {
     /// A store that reads and writes by this applier.
     pub fn new(applier: Applier) -> Self {
         let (clock, teller, policy) =
-            (Clock::default(), Teller::default(), RecordPolicy::default());
+            (Clock::default(), WriteObserver::default(), RecordPolicy::default());
         let turns = Arc::new(Semaphore::new(PAGES_AT_ONCE));
         Self { applier, clock, teller, place: None, policy, turns }
     }
@@ -229,7 +229,7 @@ impl Store {
 
     /// Who is told of writes.
     #[must_use]
-    pub(crate) fn telling(mut self, teller: Teller) -> Self {
+    pub(crate) fn with_write_observer(mut self, teller: WriteObserver) -> Self {
         self.teller = teller;
         self
     }

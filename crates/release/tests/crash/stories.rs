@@ -1,10 +1,10 @@
 //! What happens to a release before, and the action that is cut short.
 
 use catamaran_chart::File;
-use catamaran_release::{Cascade, Wait, Ways};
+use catamaran_release::{ActionOptions, Cascade, WaitStrategy};
 use serde_json::{Value, json};
 
-use crate::support::{Wish, config_map, deployment, hook, job, secret, service};
+use crate::support::{DesiredRelease, config_map, deployment, hook, job, secret, service};
 use crate::world::{Act, Doer, NAME, NAMESPACE};
 
 /// One action, and what was done before it.
@@ -16,8 +16,8 @@ pub struct Story {
     pub end: &'static str,
 }
 
-fn wish(objects: Vec<Value>, hooks: Vec<Value>) -> Wish {
-    let mut wish = Wish::new(NAMESPACE, NAME, objects);
+fn wish(objects: Vec<Value>, hooks: Vec<Value>) -> DesiredRelease {
+    let mut wish = DesiredRelease::new(NAMESPACE, NAME, objects);
     wish.hooks = hooks;
     wish
 }
@@ -47,7 +47,7 @@ fn hooks() -> Vec<Value> {
     ]
 }
 
-fn first() -> Wish {
+fn first() -> DesiredRelease {
     let objects = vec![
         secret("a", "1"),
         config_map("b", "1"),
@@ -60,7 +60,7 @@ fn first() -> Wish {
 }
 
 /// Without `b` and `c`, with another `d`, and `g` besides.
-fn second() -> Wish {
+fn second() -> DesiredRelease {
     let mut second = first();
     second.objects.drain(1..3);
     second.objects[1] = config_map("d", "2");
@@ -68,12 +68,12 @@ fn second() -> Wish {
     second
 }
 
-fn bare(mut wish: Wish) -> Wish {
+fn bare(mut wish: DesiredRelease) -> DesiredRelease {
     wish.hooks.clear();
     wish
 }
 
-fn failing(at: &str, policy: &str, mut wish: Wish) -> Wish {
+fn failing(at: &str, policy: &str, mut wish: DesiredRelease) -> DesiredRelease {
     wish.hooks = vec![
         hook(config_map("helper", "v"), at, -1, "hook-succeeded"),
         hook(job("broken", 1), at, 0, policy),
@@ -85,20 +85,20 @@ fn does(act: Act) -> Doer {
     act.into()
 }
 
-fn reconciles(wish: Wish) -> Doer {
+fn reconciles(wish: DesiredRelease) -> Doer {
     Act::Reconcile(Box::new(wish)).into()
 }
 
-fn or_back(wish: Wish) -> Doer {
+fn or_back(wish: DesiredRelease) -> Doer {
     Act::OrBack(Box::new(wish)).into()
 }
 
-fn by_hand(act: Act, ways: Ways) -> Doer {
-    Doer { ways, ..act.into() }
+fn by_hand(act: Act, action_options: ActionOptions) -> Doer {
+    Doer { action_options, ..act.into() }
 }
 
 /// A definition of the chart's own, and an object of its kind.
-fn with_definition() -> Wish {
+fn with_definition() -> DesiredRelease {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.dev"},
@@ -121,7 +121,7 @@ fn with_definition() -> Wish {
 
 /// A release whose record is cut into pieces: noise in its chart, kept in full.
 pub fn large() -> Vec<Story> {
-    let with_noise = |mut wish: Wish| {
+    let with_noise = |mut wish: DesiredRelease| {
         let mut state = 1_u64;
         let noise = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -131,9 +131,9 @@ pub fn large() -> Vec<Story> {
         wish.chart.files.push(File { name: "noise".into(), data: data.into() });
         wish
     };
-    let full = |wish: Wish| {
-        let ways = Ways { full_record: true, ..Ways::default() };
-        by_hand(Act::Reconcile(Box::new(with_noise(wish))), ways)
+    let full = |wish: DesiredRelease| {
+        let action_options = ActionOptions { full_record: true, ..ActionOptions::default() };
+        by_hand(Act::Reconcile(Box::new(with_noise(wish))), action_options)
     };
     let small = |value| bare(wish(vec![config_map("a", value)], vec![]));
     vec![
@@ -173,8 +173,8 @@ fn actions() -> Vec<Story> {
 }
 
 fn by_hand_and_failing() -> Vec<Story> {
-    let waits = || Ways { wait: Wait::Jobs, ..Ways::default() };
-    let keeps = || Ways { keep_history: true, cascade: Cascade::Foreground, ..waits() };
+    let waits = || ActionOptions { wait: WaitStrategy::Jobs, ..ActionOptions::default() };
+    let keeps = || ActionOptions { keep_history: true, cascade: Cascade::Foreground, ..waits() };
     let installed = || vec![reconciles(first())];
     let gone = || vec![reconciles(first()), by_hand(Act::Leave, keeps())];
     let broken = |at, policy| reconciles(failing(at, policy, first()));

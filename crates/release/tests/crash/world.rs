@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use catamaran_apimodel::Model;
 use catamaran_cluster::mapper::Mapper;
-use catamaran_release::{Clock, Driver, Error, Status, Ways};
+use catamaran_release::{ActionOptions, Clock, Driver, Error, Status};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::support::Wish;
+use crate::support::DesiredRelease;
 
 /// One thing that somebody wants done.
 #[derive(Clone)]
 pub enum Act {
     /// The release shall be this: install, upgrade, repair.
-    Reconcile(Box<Wish>),
+    Reconcile(Box<DesiredRelease>),
     /// The same; a revision that fails is taken back: rolled back to the newest that was deployed, or
     /// uninstalled if there is none.
-    OrBack(Box<Wish>),
+    OrBack(Box<DesiredRelease>),
     /// The release shall be what this revision was.
     RollBack(u32),
     /// The release shall go.
@@ -30,13 +30,13 @@ pub enum Act {
 #[derive(Clone)]
 pub struct Doer {
     pub act: Act,
-    pub ways: Ways,
+    pub action_options: ActionOptions,
     pub history_max: usize,
 }
 
 impl From<Act> for Doer {
     fn from(act: Act) -> Self {
-        Self { act, ways: Ways::default(), history_max: 10 }
+        Self { act, action_options: ActionOptions::default(), history_max: 10 }
     }
 }
 
@@ -71,7 +71,7 @@ impl Doer {
         let clock = model.clone();
         Driver::new(client.clone(), Mapper::new(client))
             .clock(Clock::new(move || clock.now()))
-            .ways(self.ways.clone())
+            .options(self.action_options.clone())
             .history_max(self.history_max)
     }
 
@@ -121,7 +121,7 @@ impl Doer {
     }
 
     /// What is to be taken back is told by the history alone, so that another life goes on with it.
-    async fn or_back(&self, driver: &Driver, wish: &Wish) -> Result<(), Error> {
+    async fn or_back(&self, driver: &Driver, wish: &DesiredRelease) -> Result<(), Error> {
         let history = driver.history(NAMESPACE, NAME).await?;
         let is_good = |status: &Status| matches!(status, Status::Deployed | Status::Superseded);
         let good = history.releases().rev().find(|release| is_good(&release.info.status));

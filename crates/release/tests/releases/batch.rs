@@ -1,14 +1,14 @@
 //! Records of many releases by one request, and repairs that ask for no more than they need.
 
-use catamaran_release::{Done, Found};
+use catamaran_release::{ActionResult, ObjectDrift};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::counted::Bench;
-use crate::support::{Helm, Wish, config_map, config_map_id};
+use crate::support::{DesiredRelease, Helm, config_map, config_map_id};
 
-fn wish(bench: &Bench, name: &str, value: &str) -> Wish {
-    Wish::new(&bench.namespace, name, vec![config_map(&format!("{name}-map"), value)])
+fn wish(bench: &Bench, name: &str, value: &str) -> DesiredRelease {
+    DesiredRelease::new(&bench.namespace, name, vec![config_map(&format!("{name}-map"), value)])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +49,7 @@ async fn a_record_in_several_secrets_is_left_to_who_reads_it_by_itself() {
         .into_iter()
         .map(|(name, text)| config_map(name, text))
         .collect();
-    let large = Wish::new(&bench.namespace, "large", halves);
+    let large = DesiredRelease::new(&bench.namespace, "large", halves);
     let installed = large.reconcile(&bench.driver).await.expect("installed");
     assert!(installed.history.is_hidden_from_helm(), "it does not fit into one");
     wish(&bench, "small", "v").reconcile(&bench.driver).await.expect("installed");
@@ -71,18 +71,25 @@ async fn a_repair_needs_the_record_alone_and_only_while_nobody_else_writes_one()
     let mark = bench.log.mark().expect("a mark");
     let history = bench.driver.newest_deployed(&bench.namespace, "rel", 1).await.expect("read");
     let history = history.expect("the newest, and deployed");
-    let driver = bench.driver.clone().lacking([lost.clone()]);
+    let driver = bench.driver.clone().with_deleted_objects([lost.clone()]);
     let repaired = driver.repair(&history, None, std::slice::from_ref(&lost)).await;
-    assert_eq!(repaired.expect("repaired").done, Done::Repaired);
+    assert_eq!(repaired.expect("repaired").done, ActionResult::Repaired);
     assert_eq!(bench.since(mark), ["get secrets", "get secrets", "patch configmaps"]);
 
     // Where it is there after all it is looked at, and what is not as it shall be is put right.
     bench.change(&maps, "rel-map", "kubectl", json!({ "data": { "k": "theirs" } })).await;
     let repaired = driver.repair(&history, None, std::slice::from_ref(&lost)).await;
     let repaired = repaired.expect("repaired");
-    assert!(matches!(repaired.objects[0].found, Found::Changed(_)), "{:?}", repaired.objects[0]);
+    assert!(
+        matches!(repaired.objects[0].found, ObjectDrift::Changed(_)),
+        "{:?}",
+        repaired.objects[0]
+    );
     assert_eq!(maps.get("rel-map").await.expect("a map").data["data"]["k"], "1");
-    assert_eq!(driver.repair(&history, None, &[lost]).await.expect("looked").done, Done::Unchanged);
+    assert_eq!(
+        driver.repair(&history, None, &[lost]).await.expect("looked").done,
+        ActionResult::Unchanged
+    );
 
     // Another revision, by whoever: what it was is no more what it shall be.
     let [helm, _] = Helm::both(&bench.cluster, &bench.namespace);

@@ -4,12 +4,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use catamaran_localcluster::Namespace;
 use catamaran_release::record::codec;
-use catamaran_release::{Action, Done, Driver, RecordKeys, RecordOwner, RecordPolicy};
+use catamaran_release::{Action, ActionResult, Driver, RecordKeys, RecordOwner, RecordPolicy};
 use kube::Client;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::support::{Helm, Wish, api, cluster, config_map, driver, live, revisions};
+use crate::support::{DesiredRelease, Helm, api, cluster, config_map, driver, live, revisions};
 
 /// A ConfigMap of noise, as gzip makes nothing of repetition.
 fn noise(name: &str, bytes: usize) -> Value {
@@ -50,15 +50,15 @@ async fn a_release_of_five_mebibytes_lives_in_several_secrets_and_leaves_none() 
     let namespace = cluster.namespace("chunks").await.expect("a namespace");
     let client = cluster.client();
     let driver: Driver = driver(&client);
-    let mut wish = Wish::new(&namespace, "large", five_mib());
+    let mut wish = DesiredRelease::new(&namespace, "large", five_mib());
     let installed = wish.reconcile(&driver).await.expect("installed");
-    assert_eq!((installed.done, installed.objects.len()), (Done::Installed, 6));
+    assert_eq!((installed.done, installed.objects.len()), (ActionResult::Installed, 6));
     assert!(installed.history.is_hidden_from_helm());
     let there = secrets(&client, &namespace).await;
     let pieces = count(&there, "catamaran/release-chunk.v1");
     assert!(pieces > 4, "{there:?}");
     assert_eq!(count(&there, "catamaran/release-index.v1"), 1);
-    assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
+    assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, ActionResult::Unchanged);
 
     // Helm's own CLIs do not see it, and above all they do not "uninstall" it.
     for helm in Helm::both(&cluster, &namespace) {
@@ -71,7 +71,7 @@ async fn a_release_of_five_mebibytes_lives_in_several_secrets_and_leaves_none() 
     // A revision that fits in one Secret is Helm's again; the one before it stays in pieces.
     wish.objects = vec![config_map("small", "v")];
     let upgraded = wish.reconcile(&driver).await.expect("upgraded");
-    assert_eq!((upgraded.done, upgraded.removed.len()), (Done::Upgraded, 6));
+    assert_eq!((upgraded.done, upgraded.removed.len()), (ActionResult::Upgraded, 6));
     assert!(!upgraded.history.is_hidden_from_helm());
     let expected = [(1, "superseded".to_owned()), (2, "deployed".to_owned())];
     assert_eq!(revisions(&driver, &namespace, "large").await, expected);
@@ -90,7 +90,7 @@ async fn a_record_that_lost_a_piece_is_told_and_nothing_is_done() {
     let namespace = cluster.namespace("chunks-lost").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let wish = Wish::new(&namespace, "large", five_mib());
+    let wish = DesiredRelease::new(&namespace, "large", five_mib());
     wish.reconcile(&driver).await.expect("installed");
     let there = secrets(&client, &namespace).await;
     let (lost, _) = there.iter().rfind(|(_, of)| of.contains("chunk")).expect("a piece");
@@ -114,7 +114,7 @@ async fn a_record_with_forged_pieces_is_not_authenticated() {
     let keys = RecordKeys::new(&[[7_u8; 32]]);
     let policy = RecordPolicy::Authenticate { keys, owner: RecordOwner::default() };
     let driver = driver(&client).record_policy(policy);
-    let wish = Wish::new(&namespace, "large", five_mib());
+    let wish = DesiredRelease::new(&namespace, "large", five_mib());
     wish.reconcile(&driver).await.expect("installed");
     let history = driver.history(&namespace, "large").await.expect("a history");
     assert!(history.is_newest_trusted());
@@ -147,7 +147,11 @@ async fn what_helm_operator_plugins_cut_is_taken_over() {
     let namespace = cluster.namespace("chunks-plugins").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let wish = Wish::new(&namespace, "old", vec![config_map("a", "one"), config_map("b", "two")]);
+    let wish = DesiredRelease::new(
+        &namespace,
+        "old",
+        vec![config_map("a", "one"), config_map("b", "two")],
+    );
     wish.reconcile(&driver).await.expect("installed");
     cut_as_plugins_do(&client, &namespace, "old", 1).await;
 
@@ -158,9 +162,9 @@ async fn what_helm_operator_plugins_cut_is_taken_over() {
     let action = history.decide(&wish.desired(&rendered, &facts)).expect("an action");
     assert_eq!(action, Action::Unchanged);
 
-    let next = Wish { objects: vec![config_map("a", "three")], ..wish };
+    let next = DesiredRelease { objects: vec![config_map("a", "three")], ..wish };
     let upgraded = next.reconcile(&driver).await.expect("upgraded");
-    assert_eq!((upgraded.done, upgraded.removed.len()), (Done::Upgraded, 1));
+    assert_eq!((upgraded.done, upgraded.removed.len()), (ActionResult::Upgraded, 1));
     assert_eq!(live(&client, &namespace, "ConfigMap", "b").await, Value::Null);
     for helm in Helm::both(&cluster, &namespace) {
         let history = helm.json(&["history", "old"]);

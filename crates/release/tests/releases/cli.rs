@@ -1,11 +1,12 @@
 //! What the helm CLIs make of our releases, and we of theirs.
 
 use catamaran_release::record::Hook;
-use catamaran_release::{Action, Done};
+use catamaran_release::{Action, ActionResult};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Helm, Wish, cluster, config_map, driver, hook, job, live, live_job, revisions, secret, service,
+    DesiredRelease, Helm, cluster, config_map, driver, hook, job, live, live_job, revisions,
+    secret, service,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,7 +18,7 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
     for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
         let name = format!("rel-{number}");
         let object = |suffix: &str| format!("{name}-{suffix}");
-        let mut wish = Wish::new(
+        let mut wish = DesiredRelease::new(
             &namespace,
             &name,
             vec![
@@ -27,13 +28,13 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
             ],
         );
         let applied = wish.reconcile(&driver).await.expect("installed");
-        assert_eq!((applied.done, applied.objects.len()), (Done::Installed, 3));
+        assert_eq!((applied.done, applied.objects.len()), (ActionResult::Installed, 3));
         shows(&helm, &wish);
 
         wish.objects.remove(0);
         wish.objects[0] = config_map(&object("map"), "two");
         let applied = wish.reconcile(&driver).await.expect("upgraded");
-        assert_eq!((applied.done, applied.removed.len()), (Done::Upgraded, 1));
+        assert_eq!((applied.done, applied.removed.len()), (ActionResult::Upgraded, 1));
         assert_eq!(live(&client, &namespace, "Secret", &object("secret")).await, Value::Null);
         shows(&helm, &wish);
 
@@ -47,14 +48,14 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
         assert_eq!(map["data"]["k"], "one");
 
         // What the person rolled back is brought forward again, and then left alone.
-        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, Done::Upgraded);
-        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
+        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, ActionResult::Upgraded);
+        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, ActionResult::Unchanged);
         let map = live(&client, &namespace, "ConfigMap", &object("map")).await;
         assert_eq!(map["data"]["k"], "two");
 
         // A rollback of ours is helm's too.
         let applied = wish.roll_back(&driver, 1).await.expect("rolled back");
-        assert_eq!((applied.done, applied.release.version), (Done::RolledBack, 5));
+        assert_eq!((applied.done, applied.release.version), (ActionResult::RolledBack, 5));
         let history = helm.json(&["history", &name]);
         let newest = history.as_array().and_then(|all| all.last()).expect("a revision");
         assert_eq!(
@@ -72,7 +73,7 @@ async fn both_helms_show_roll_back_and_uninstall_our_release() {
 }
 
 /// Every command that reads shows the wish.
-fn shows(helm: &Helm, wish: &Wish) {
+fn shows(helm: &Helm, wish: &DesiredRelease) {
     let name = wish.name.as_str();
     let rendered = wish.rendered();
     let list = helm.json(&["list", "--filter", &format!("^{name}$")]);
@@ -108,7 +109,7 @@ async fn a_release_of_either_helm_is_ours_to_upgrade_and_uninstall() {
         let map = format!("{name}-map");
         chart.write(&config_map(&map, "one"));
         helm.say(&["install", &name, chart.path()]);
-        let mut wish = Wish::new(&namespace, &name, vec![config_map(&map, "one")]);
+        let mut wish = DesiredRelease::new(&namespace, &name, vec![config_map(&map, "one")]);
 
         // The same chart, rendered by us: no revision, whoever made the first.
         let history = driver.history(&namespace, &name).await.expect("a history");
@@ -118,7 +119,7 @@ async fn a_release_of_either_helm_is_ours_to_upgrade_and_uninstall() {
         assert_eq!(action, Action::Unchanged);
 
         wish.objects[0] = config_map(&map, "two");
-        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, Done::Upgraded);
+        assert_eq!(wish.reconcile(&driver).await.expect("upgraded").done, ActionResult::Upgraded);
         assert_eq!(live(&client, &namespace, "ConfigMap", &map).await["data"]["k"], "two");
         shows(&helm, &wish);
 
@@ -188,7 +189,8 @@ async fn tests_run_one_after_the_other_and_the_revision_stays_what_it_is() {
     for (number, helm) in Helm::both(&cluster, &namespace).into_iter().enumerate() {
         let name = format!("rel-{number}");
         let named = |suffix: &str| format!("{name}-{suffix}");
-        let mut wish = Wish::new(&namespace, &name, vec![config_map(&named("map"), "one")]);
+        let mut wish =
+            DesiredRelease::new(&namespace, &name, vec![config_map(&named("map"), "one")]);
         wish.hooks = vec![
             hook(job(&named("passes"), 0), "test", -2, "before-hook-creation,hook-succeeded"),
             hook(job(&named("fails"), 1), "test", -1, ""),
@@ -217,7 +219,7 @@ async fn tests_run_one_after_the_other_and_the_revision_stays_what_it_is() {
         // Helm runs the same tests, and we go on with the record that it leaves.
         helm.run(&["test", &name, "--timeout", "60s"]).expect_err("one fails");
         assert_eq!(phases().await, ["", "Failed", "Succeeded"]);
-        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, Done::Unchanged);
+        assert_eq!(wish.reconcile(&driver).await.expect("unchanged").done, ActionResult::Unchanged);
         let error = wish.test(&driver, |test| test.name == "nobody").await;
         assert_eq!(error.expect("nothing to do").ran, 0);
         wish.leave(&driver).await.expect("uninstalled");

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use catamaran_release::{Done, Error, Owner, WhyKept};
+use catamaran_release::{ActionResult, Error, Owner, WhyKept};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::support::{
-    CANARY, Wish, api, cluster, config_map, config_map_id, driver, live, revisions, secret,
+    CANARY, DesiredRelease, api, cluster, config_map, config_map_id, driver, live, revisions,
+    secret,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,8 +24,11 @@ async fn a_foreign_object_is_refused_in_helms_words_and_left_untouched() {
         api(&client, &namespace, "ConfigMap").create(&PostParams::default(), &theirs).await;
     let before = theirs.expect("created").metadata.resource_version;
 
-    let wish =
-        Wish::new(&namespace, "rel", vec![config_map("free", "ours"), config_map("taken", "ours")]);
+    let wish = DesiredRelease::new(
+        &namespace,
+        "rel",
+        vec![config_map("free", "ours"), config_map("taken", "ours")],
+    );
     let error = wish.reconcile(&driver).await.expect_err("refused");
     assert!(!error.is_transient());
     let expected = format!(
@@ -51,7 +55,7 @@ async fn a_foreign_object_is_refused_in_helms_words_and_left_untouched() {
         .delete("taken", &DeleteParams::default())
         .await
         .expect("deleted");
-    assert_eq!(wish.reconcile(&driver).await.expect("installed").done, Done::Installed);
+    assert_eq!(wish.reconcile(&driver).await.expect("installed").done, ActionResult::Installed);
     assert_eq!(revisions(&driver, &namespace, "rel").await, [(1, "deployed".to_owned())]);
 }
 
@@ -66,7 +70,7 @@ async fn only_what_is_still_ours_is_pruned_and_uninstalled() {
     let names = ["stays", "goes", "stolen"];
     let mut objects: Vec<Value> = names.iter().map(|name| config_map(name, "v")).collect();
     objects.push(kept);
-    let mut wish = Wish::new(&namespace, "rel", objects);
+    let mut wish = DesiredRelease::new(&namespace, "rel", objects);
     wish.reconcile(&driver).await.expect("installed");
 
     let steal = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "another"}}});
@@ -94,7 +98,7 @@ async fn drift_is_undone_and_an_unchanged_release_costs_no_request() {
     let log = cluster.audit().of_agent("drift-test");
     let mark = log.mark().expect("a mark");
     let objects = vec![config_map("gone", "v"), config_map("moved", "v")];
-    let mut wish = Wish::new(&namespace, "rel", objects);
+    let mut wish = DesiredRelease::new(&namespace, "rel", objects);
     wish.owner = Some(owner(&cluster.client(), &namespace).await);
     let history = wish.reconcile(&driver).await.expect("installed").history;
     let asked = log.since(mark).expect("requests");
@@ -108,7 +112,7 @@ async fn drift_is_undone_and_an_unchanged_release_costs_no_request() {
     let (rendered, facts) = (wish.rendered(), history.current_facts());
     let desired = wish.desired(&rendered, &facts);
     let unchanged = driver.apply(&history, &desired).await.expect("unchanged");
-    assert_eq!(unchanged.done, Done::Unchanged);
+    assert_eq!(unchanged.done, ActionResult::Unchanged);
     assert_eq!(driver.objects(&desired).await.expect("objects").len(), 2);
     assert_eq!(log.since(mark).expect("requests").len(), 0);
 
@@ -118,7 +122,7 @@ async fn drift_is_undone_and_an_unchanged_release_costs_no_request() {
     maps.patch("moved", &PatchParams::default(), &Patch::Merge(&change)).await.expect("changed");
     let which = [config_map_id(&namespace, "gone"), config_map_id(&namespace, "moved")];
     let repaired = driver.repair(&history, wish.owner.as_ref(), &which).await.expect("repaired");
-    assert_eq!((repaired.done, repaired.objects.len()), (Done::Repaired, 2));
+    assert_eq!((repaired.done, repaired.objects.len()), (ActionResult::Repaired, 2));
     for name in ["gone", "moved"] {
         let map = live(&client, &namespace, "ConfigMap", name).await;
         assert_eq!(map["data"]["k"], "v", "{name}");
@@ -149,7 +153,8 @@ async fn of_two_at_once_one_goes_on_and_ten_revisions_are_kept() {
     let client = cluster.client();
     let (one, two) = (driver(&client), driver(&client));
     for number in 1..=12 {
-        let wish = Wish::new(&namespace, "rel", vec![config_map("map", &number.to_string())]);
+        let wish =
+            DesiredRelease::new(&namespace, "rel", vec![config_map("map", &number.to_string())]);
         let (first, second) = tokio::join!(wish.reconcile(&one), wish.reconcile(&two));
         for result in [first, second] {
             if let Err(error) = result {
@@ -185,7 +190,7 @@ async fn a_chart_may_bring_a_crd_and_its_resources_in_one_manifest() {
     });
     let thing =
         json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "t"}});
-    let wish = Wish::new(&namespace, "rel", vec![crd, thing]);
+    let wish = DesiredRelease::new(&namespace, "rel", vec![crd, thing]);
     let deadline = Instant::now() + Duration::from_secs(30);
     let applied = loop {
         match wish.reconcile(&driver).await {
@@ -219,7 +224,7 @@ async fn a_refused_secret_is_never_quoted() {
         let mut object = secret(name, CANARY);
         let fields = content.as_object().cloned().unwrap_or_default();
         object.as_object_mut().expect("a map").extend(fields);
-        let wish = Wish::new(&namespace, name, vec![object]);
+        let wish = DesiredRelease::new(&namespace, name, vec![object]);
         let error = wish.reconcile(&driver).await.expect_err("refused");
         assert!(matches!(error, Error::Request(_)), "{name}: {error}");
         let history = driver.history(&namespace, name).await.expect("a history");

@@ -1,7 +1,7 @@
 //! A release whose requests are counted, and one of many kinds.
 
 use catamaran_localcluster::{AuditLog, LocalCluster, Mark};
-use catamaran_release::{Applied, Driver, Found, Owner};
+use catamaran_release::{Applied, Driver, ObjectDrift, Owner};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -73,7 +73,7 @@ impl Bench {
 }
 
 pub fn found(applied: &Applied) -> Vec<String> {
-    let drifted = applied.objects.iter().filter(|object| object.found != Found::Same);
+    let drifted = applied.objects.iter().filter(|object| object.found != ObjectDrift::Same);
     drifted.map(|object| format!("{}: {}", object.id.name, object.found)).collect()
 }
 

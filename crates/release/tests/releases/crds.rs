@@ -2,12 +2,12 @@
 
 use catamaran_chart::File;
 use catamaran_localcluster::LocalCluster;
-use catamaran_release::{Done, Error};
+use catamaran_release::{ActionResult, Error};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use crate::support::{Wish, cluster, config_map, driver, live};
+use crate::support::{DesiredRelease, cluster, config_map, driver, live};
 
 fn definition(group: &str, description: &str) -> Value {
     json!({
@@ -30,10 +30,10 @@ fn definitions(cluster: &LocalCluster) -> Api<DynamicObject> {
 }
 
 /// A chart with a definition, and an object of its kind.
-fn wish(namespace: &str, name: &str, group: &str, description: &str) -> Wish {
+fn wish(namespace: &str, name: &str, group: &str, description: &str) -> DesiredRelease {
     let thing =
         json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": name}});
-    let mut wish = Wish::new(namespace, name, vec![config_map(name, "v"), thing]);
+    let mut wish = DesiredRelease::new(namespace, name, vec![config_map(name, "v"), thing]);
     let data = definition(group, description).to_string().into_bytes().into();
     wish.chart.files.push(File { name: "crds/things.yaml".into(), data });
     wish
@@ -47,7 +47,7 @@ async fn a_definition_is_created_where_there_is_none_and_never_touched_again() {
     let group = format!("{}.test", &*namespace);
     let name = format!("things.{group}");
     let first = wish(&namespace, "first", &group, "one");
-    assert_eq!(first.settle(&driver).await.expect("installed").done, Done::Installed);
+    assert_eq!(first.settle(&driver).await.expect("installed").done, ActionResult::Installed);
     let found = definitions(&cluster).get(&name).await.expect("a definition");
     assert_eq!(found.metadata.labels, None, "no part of the manifest");
 

@@ -2,25 +2,25 @@
 
 use catamaran_cluster::apply::FailureKind;
 use catamaran_cluster::drift::IgnoreRule;
-use catamaran_release::{Done, Error};
+use catamaran_release::{ActionResult, Error};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use crate::counted::{Bench, deployment, found, of_all_kinds};
-use crate::support::{Helm, Wish, config_map, secret};
+use crate::support::{DesiredRelease, Helm, config_map, secret};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_reads_each_object_once_and_writes_nothing() {
     let bench = Bench::new("restart").await;
-    let wish = Wish::new(&bench.namespace, "rel", of_all_kinds(&bench.namespace));
+    let wish = DesiredRelease::new(&bench.namespace, "rel", of_all_kinds(&bench.namespace));
     let count = wish.objects.len();
     wish.reconcile(&bench.driver).await.expect("installed");
 
     let mark = bench.log.mark().expect("a mark");
     let applied = bench.look_anew("rel").await;
     assert_eq!(found(&applied), [""; 0]);
-    assert_eq!((applied.done, applied.objects.len()), (Done::Unchanged, count));
+    assert_eq!((applied.done, applied.objects.len()), (ActionResult::Unchanged, count));
     let asked = bench.since(mark);
     let reads = asked.iter().filter(|asked| asked.starts_with("get ")).count();
     let others: Vec<_> = asked.iter().filter(|asked| !asked.starts_with("get ")).collect();
@@ -72,7 +72,7 @@ fn another(value: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_field_of_ours_that_others_change_is_found_and_put_back() {
     let bench = Bench::new("leaves").await;
-    let wish = Wish::new(&bench.namespace, "rel", of_all_kinds(&bench.namespace));
+    let wish = DesiredRelease::new(&bench.namespace, "rel", of_all_kinds(&bench.namespace));
     wish.reconcile(&bench.driver).await.expect("installed");
     let history = bench.driver.history(&bench.namespace, "rel").await.expect("a history");
     let mut changed = Vec::new();
@@ -85,8 +85,10 @@ async fn every_field_of_ours_that_others_change_is_found_and_put_back() {
         leaves(desired.expect("an object of the wish"), "", &mut paths);
         let api = bench.api(&object.gvk.api_version(), &object.gvk.kind);
         let which = [object.id.clone()];
-        let ways = paths.iter().flat_map(|path| [(path, false), (path, true)]);
-        for (path, removed) in ways.filter(|(path, _)| !path.starts_with("/metadata/name")) {
+        let action_options = paths.iter().flat_map(|path| [(path, false), (path, true)]);
+        for (path, removed) in
+            action_options.filter(|(path, _)| !path.starts_with("/metadata/name"))
+        {
             let mut live =
                 serde_json::to_value(api.get(&object.id.name).await.expect("there")).expect("json");
             let Some(before) = live.pointer(path).cloned() else { continue };
@@ -113,12 +115,15 @@ async fn every_field_of_ours_that_others_change_is_found_and_put_back() {
             if is_key {
                 let refused =
                     matches!(&repaired, Err(Error::Request(e)) if e.kind == FailureKind::Invalid);
-                assert!(refused || repaired.is_ok_and(|it| it.done == Done::Repaired), "{told}");
+                assert!(
+                    refused || repaired.is_ok_and(|it| it.done == ActionResult::Repaired),
+                    "{told}"
+                );
                 api.delete(&object.id.name, &DeleteParams::default()).await.expect(&told);
                 bench.driver.repair(&history, None, &which).await.expect(&told);
                 continue;
             }
-            assert_eq!(repaired.expect(&told).done, Done::Repaired, "{told}");
+            assert_eq!(repaired.expect(&told).done, ActionResult::Repaired, "{told}");
             let now =
                 serde_json::to_value(api.get(&object.id.name).await.expect("there")).expect("json");
             assert_eq!(now.pointer(path), Some(&before), "{told}");
@@ -136,7 +141,7 @@ async fn what_the_object_does_not_tell_costs_a_dry_run_and_no_write() {
     let mut spelled = secret("spelled", "");
     spelled["stringData"] = Value::Null;
     spelled["data"] = json!({"k": "dg==\n"}); // the API server leaves the line's end out
-    let wish = Wish::new(&bench.namespace, "rel", vec![spelled]);
+    let wish = DesiredRelease::new(&bench.namespace, "rel", vec![spelled]);
     wish.reconcile(&bench.driver).await.expect("installed");
     let mark = bench.log.mark().expect("a mark");
     assert_eq!(found(&bench.look_anew("rel").await), [""; 0]);
@@ -147,7 +152,7 @@ async fn what_the_object_does_not_tell_costs_a_dry_run_and_no_write() {
 async fn an_upgrade_applies_what_is_new_and_looks_at_the_rest() {
     let bench = Bench::new("upgrade").await;
     let objects = vec![config_map("a", "1"), config_map("b", "1"), config_map("c", "1")];
-    let mut wish = Wish::new(&bench.namespace, "rel", objects);
+    let mut wish = DesiredRelease::new(&bench.namespace, "rel", objects);
     wish.reconcile(&bench.driver).await.expect("installed");
     wish.objects[1] = config_map("b", "2");
     let mark = bench.log.mark().expect("a mark");
@@ -169,7 +174,7 @@ async fn an_upgrade_applies_what_is_new_and_looks_at_the_rest() {
         .iter()
         .map(|object| (object.id.clone(), (object.wanted, object.uid.clone())))
         .collect();
-    let knowing = bench.driver.clone().knowing(std::sync::Arc::new(move |id, hash| {
+    let knowing = bench.driver.clone().with_known_objects(std::sync::Arc::new(move |id, hash| {
         let (_, uid) = known.get(id).filter(|(wanted, _)| *wanted == hash)?;
         Some(uid.clone())
     }));
@@ -187,7 +192,7 @@ async fn what_others_changed_is_put_back_and_told_and_what_they_added_stays() {
     let bench = Bench::new("changed").await;
     let objects =
         vec![secret("secret", "canary"), deployment("web", &json!(2)), config_map("map", "v")];
-    let wish = Wish::new(&bench.namespace, "rel", objects);
+    let wish = DesiredRelease::new(&bench.namespace, "rel", objects);
     wish.reconcile(&bench.driver).await.expect("installed");
 
     let deployments = bench.api("apps/v1", "Deployment");
@@ -206,7 +211,7 @@ async fn what_others_changed_is_put_back_and_told_and_what_they_added_stays() {
         json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}, "data": null});
     bench.change(&bench.api("v1", "ConfigMap"), "map", "kubectl-edit", change).await;
     let applied = bench.look_anew("rel").await;
-    assert_eq!(applied.done, Done::Repaired);
+    assert_eq!(applied.done, ActionResult::Repaired);
     let expected = [
         "secret: data.k",
         "web: spec.replicas is 9 and should be 2",
@@ -224,7 +229,7 @@ async fn what_others_changed_is_put_back_and_told_and_what_they_added_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_are_an_autoscalers_as_long_as_there_is_one() {
     let bench = Bench::new("autoscaled").await;
-    let mut wish = Wish::new(&bench.namespace, "rel", vec![deployment("web", &json!(2))]);
+    let mut wish = DesiredRelease::new(&bench.namespace, "rel", vec![deployment("web", &json!(2))]);
     wish.reconcile(&bench.driver).await.expect("installed");
     let autoscaler = json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "hpa"},
@@ -253,7 +258,7 @@ async fn replicas_are_an_autoscalers_as_long_as_there_is_one() {
 async fn replicas_that_the_chart_leaves_to_an_autoscaler_stay_what_they_are() {
     let bench = Bench::new("handover").await;
     let objects = vec![deployment("web", &json!(4)), deployment("free", &json!(4))];
-    let mut wish = Wish::new(&bench.namespace, "rel", objects);
+    let mut wish = DesiredRelease::new(&bench.namespace, "rel", objects);
     wish.reconcile(&bench.driver).await.expect("installed");
     for object in &mut wish.objects {
         object["spec"].as_object_mut().expect("a spec").remove("replicas");
@@ -317,7 +322,7 @@ async fn what_admission_injects_and_overrides_is_no_drift() {
         made.push(api);
     }
     // It takes the API server a moment to heed a policy.
-    let wish = Wish::new(&bench.namespace, "rel", vec![config_map("meddled", "v")]);
+    let wish = DesiredRelease::new(&bench.namespace, "rel", vec![config_map("meddled", "v")]);
     let maps = bench.api("v1", "ConfigMap");
     let begun = std::time::Instant::now();
     let meddled = json!({"k": "forced", "more": "injected"});
@@ -346,7 +351,7 @@ async fn rules_leave_fields_to_others_in_repairs_and_in_upgrades() {
     let bench = Bench::new("ignored").await;
     let mut map = config_map("map", "v");
     map["data"]["l"] = "w".into();
-    let wish = Wish::new(&bench.namespace, "rel", vec![map]);
+    let wish = DesiredRelease::new(&bench.namespace, "rel", vec![map]);
     wish.reconcile(&bench.driver).await.expect("installed");
     let maps = bench.api("v1", "ConfigMap");
     bench.change(&maps, "map", "theirs", json!({"data": {"k": "theirs", "l": "theirs"}})).await;
@@ -392,7 +397,7 @@ async fn what_client_side_helm_set_is_ours_and_goes_when_the_chart_drops_it() {
         let map = format!("{name}-map");
         let mut ours = config_map(&map, "v");
         ours["data"] = json!({"stays": "1"});
-        let mut wish = Wish::new(&bench.namespace, name, vec![ours]);
+        let mut wish = DesiredRelease::new(&bench.namespace, name, vec![ours]);
         wish.chart.metadata.name = "old".into();
         wish.reconcile(&bench.driver).await.expect("upgraded");
         let live = bench.api("v1", "ConfigMap").get(&map).await.expect("a map");
@@ -429,7 +434,8 @@ async fn charts_that_apply_refuses_and_helm_three_installs_are_installed() {
     container["env"] = json!([{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}, {"name": "A", "value": "2"}]);
     container["ports"] =
         json!([{"containerPort": 80, "name": "a"}, {"containerPort": 80, "name": "b"}]);
-    let mut wish = Wish::new(&bench.namespace, "rel", vec![secret("secret", "one"), object]);
+    let mut wish =
+        DesiredRelease::new(&bench.namespace, "rel", vec![secret("secret", "one"), object]);
     wish.objects[0]["stringData"]["gone"] = "soon".into();
     wish.reconcile(&bench.driver).await.expect("installed");
     let web = bench.api("apps/v1", "Deployment").get("web").await.expect("a Deployment");

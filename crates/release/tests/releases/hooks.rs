@@ -4,20 +4,20 @@
 use std::time::Duration;
 
 use catamaran_localcluster::{AuditLog, LocalCluster, Mark, Request};
-use catamaran_release::{Done, Error, Why};
+use catamaran_release::{ActionResult, Error, HookReason};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::cli::Folder;
 use crate::kill::{End, cut_short};
 use crate::support::{
-    Helm, Wish, api, cluster, config_map, driver, hook, job, live, live_job, revisions,
+    DesiredRelease, Helm, api, cluster, config_map, driver, hook, job, live, live_job, revisions,
 };
 
 /// A release with hooks at all events, of several weights and policies.
-fn ceremonious(namespace: &str, name: &str, value: &str) -> Wish {
+fn ceremonious(namespace: &str, name: &str, value: &str) -> DesiredRelease {
     let named = |suffix: &str| format!("{name}-{suffix}");
-    let mut wish = Wish::new(
+    let mut wish = DesiredRelease::new(
         namespace,
         name,
         vec![config_map(&named("one"), value), config_map(&named("two"), value)],
@@ -90,7 +90,7 @@ async fn compare_order(cluster: &LocalCluster, generation: usize) {
         assert!(pair.0.len() > 4, "{action}: {pair:?}");
     };
     for (action, value, done) in
-        [("install", "1", Done::Installed), ("upgrade", "2", Done::Upgraded)]
+        [("install", "1", ActionResult::Installed), ("upgrade", "2", ActionResult::Upgraded)]
     {
         let mark = log.mark().expect("a mark");
         let wish = ceremonious(&ours, "rel", value);
@@ -103,7 +103,10 @@ async fn compare_order(cluster: &LocalCluster, generation: usize) {
     let mark = log.mark().expect("a mark");
     helm.say(&["rollback", "rel", "1", "--timeout", "60s"]);
     let wish = ceremonious(&ours, "rel", "1");
-    assert_eq!(wish.roll_back(&driver, 1).await.expect("rolled back").done, Done::RolledBack);
+    assert_eq!(
+        wish.roll_back(&driver, 1).await.expect("rolled back").done,
+        ActionResult::RolledBack
+    );
     compare("rollback", mark);
     let mark = log.mark().expect("a mark");
     helm.say(&["uninstall", "rel", "--timeout", "60s"]);
@@ -132,7 +135,7 @@ async fn either_hand_goes_on_with_the_hooks_of_the_other() {
         };
         say(&["install", &name, folder.path()]);
         let theirs = job("after").await;
-        assert_eq!(second.settle(&driver).await.expect("upgraded").done, Done::Upgraded);
+        assert_eq!(second.settle(&driver).await.expect("upgraded").done, ActionResult::Upgraded);
         let ours = job("after").await;
         assert_ne!(ours, theirs, "replaced");
         say(&["upgrade", &name, folder.path()]);
@@ -141,7 +144,7 @@ async fn either_hand_goes_on_with_the_hooks_of_the_other() {
         assert_eq!(job("farewell").await, Value::Null, "done, and deleted by its policy");
 
         let again = ceremonious(&namespace, &name, "3");
-        assert_eq!(again.settle(&driver).await.expect("installed").done, Done::Installed);
+        assert_eq!(again.settle(&driver).await.expect("installed").done, ActionResult::Installed);
         say(&["uninstall", &name]);
         assert_eq!(revisions(&driver, &namespace, &name).await, []);
         let map = live(&client, &namespace, "ConfigMap", &format!("{name}-one")).await;
@@ -155,7 +158,7 @@ async fn a_failed_hook_fails_the_revision_and_is_run_again() {
     let namespace = cluster.namespace("hooks-failed").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let mut wish = Wish::new(&namespace, "rel", vec![config_map("object", "v")]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![config_map("object", "v")]);
     wish.hooks = vec![
         hook(job("good", 0), "pre-install", 0, ""),
         hook(job("bad", 3), "pre-install", 1, "before-hook-creation,hook-failed"),
@@ -179,14 +182,14 @@ async fn a_failed_hook_fails_the_revision_and_is_run_again() {
 
     // The next try runs it once more, after a pause, and the one before it not.
     let Err(Error::Waiting(waiting)) = wish.reconcile(&driver).await else { panic!("no pause") };
-    assert_eq!((waiting.why, waiting.reason.as_str()), (Why::Pause, "HookFailed"));
+    assert_eq!((waiting.why, waiting.reason.as_str()), (HookReason::Pause, "HookFailed"));
     let good = live_job(&client, &namespace, "good").await["metadata"]["uid"].clone();
     wish.settle(&driver).await.expect_err("it fails again");
     assert_eq!(live_job(&client, &namespace, "good").await["metadata"]["uid"], good);
 
     // Repaired, it is another revision, whose hooks all run.
     wish.hooks[1] = hook(job("bad", 0), "pre-install", 1, "");
-    assert_eq!(wish.settle(&driver).await.expect("installed").done, Done::Installed);
+    assert_eq!(wish.settle(&driver).await.expect("installed").done, ActionResult::Installed);
     assert_ne!(live_job(&client, &namespace, "good").await["metadata"]["uid"], good);
     assert_eq!(
         revisions(&driver, &namespace, "rel").await,
@@ -199,7 +202,7 @@ async fn a_hook_that_does_not_end_fails_with_the_cause() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("hooks-late").await.expect("a namespace");
     let driver = driver(&cluster.client()).hook_timeout(Duration::from_secs(2));
-    let mut wish = Wish::new(&namespace, "rel", vec![]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![]);
     let mut endless = job("endless", 0);
     let pod = &mut endless["spec"]["template"]["metadata"]["annotations"];
     pod["fake.catamaran.test/run-for"] = "1h".into();
@@ -219,7 +222,7 @@ async fn an_object_in_a_hooks_place_is_replaced_only_if_it_was_a_hook() {
     let maps = api(&client, &namespace, "ConfigMap");
     let theirs = serde_json::from_value(config_map("taken", "theirs")).expect("an object");
     maps.create(&PostParams::default(), &theirs).await.expect("created");
-    let mut wish = Wish::new(&namespace, "rel", vec![]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![]);
     wish.hooks = vec![hook(config_map("taken", "ours"), "pre-install", 0, "")];
     let error = wish.settle(&driver).await.expect_err("refused");
     assert!(error.to_string().contains("cannot be imported"), "{error}");
@@ -233,7 +236,7 @@ async fn an_object_in_a_hooks_place_is_replaced_only_if_it_was_a_hook() {
         // After the pause that follows the refusal.
         let waiting = loop {
             match wish.reconcile(&driver).await.expect_err("the old one is in the way") {
-                Error::Waiting(waiting) if waiting.why == Why::Pause => {
+                Error::Waiting(waiting) if waiting.why == HookReason::Pause => {
                     tokio::time::sleep(waiting.at_most.unwrap_or_default()).await;
                 }
                 Error::Waiting(waiting) => break waiting,
@@ -259,7 +262,7 @@ async fn a_job_that_goes_as_soon_as_it_is_done_counts_as_done() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("hooks-ttl").await.expect("a namespace");
     let driver = driver(&cluster.client());
-    let mut wish = Wish::new(&namespace, "rel", vec![config_map("object", "v")]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![config_map("object", "v")]);
     let mut short = job("short", 0);
     short["spec"]["ttlSecondsAfterFinished"] = 0.into();
     wish.hooks = vec![hook(short, "pre-install", 0, "")];
@@ -273,7 +276,7 @@ async fn a_failing_pre_delete_hook_keeps_everything_a_failing_post_delete_hook_n
     let namespace = cluster.namespace("hooks-delete").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let mut wish = Wish::new(&namespace, "rel", vec![config_map("object", "v")]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![config_map("object", "v")]);
     wish.hooks = vec![
         hook(job("before", 1), "pre-delete", 0, ""),
         hook(job("after", 1), "post-delete", 0, ""),
@@ -302,7 +305,7 @@ async fn in_a_namespace_on_its_way_out_hooks_are_skipped_and_that_is_said() {
     let other = cluster.namespace("hooks-left").await.expect("a namespace");
     let client = cluster.client();
     let driver = driver(&client);
-    let mut wish = Wish::new(&namespace, "rel", vec![config_map("object", "v")]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![config_map("object", "v")]);
     let mut elsewhere = job("elsewhere", 0);
     elsewhere["metadata"]["namespace"] = (*other).into();
     wish.hooks = vec![hook(elsewhere, "pre-delete", 0, "")];
@@ -354,7 +357,7 @@ async fn one_life(cluster: &LocalCluster, namespace: &str, writes: i64, end: End
     let name = format!("{}-{writes}", if end == End::Killed { "killed" } else { "lost" });
     let named = |suffix: &str| format!("{name}-{suffix}");
     let sound = driver(&cluster.client());
-    let mut wish = Wish::new(namespace, &name, vec![config_map(&named("object"), "v")]);
+    let mut wish = DesiredRelease::new(namespace, &name, vec![config_map(&named("object"), "v")]);
     wish.hooks = vec![
         hook(config_map(&named("helper"), "v"), "pre-install", -1, "hook-succeeded"),
         hook(job(&named("before"), 0), "pre-install", 0, ""),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
 
 use catamaran_localcluster::LocalCluster;
-use catamaran_release::{Driver, Wait, Ways};
+use catamaran_release::{ActionOptions, Driver, WaitStrategy};
 use kube::Client;
 use kube::client::ClientBuilder;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tower::{BoxError, Layer, Service};
 
 use crate::support::{
-    Wish, cluster, config_map, deployment, driver, live, revisions, secret, service,
+    DesiredRelease, cluster, config_map, deployment, driver, live, revisions, secret, service,
 };
 
 /// What happens to the answer of the write that is the last.
@@ -161,10 +161,10 @@ async fn so_do_the_ways_of_a_person() {
 async fn one_life_by_hand(cluster: &LocalCluster, namespace: &str, writes: i64, end: End) -> bool {
     let name = format!("{}-{writes}", if end == End::Killed { "killed" } else { "lost" });
     let client = cluster.client();
-    let waits = Ways { wait: Wait::Objects, ..Ways::default() };
-    let keeps = Ways { keep_history: true, ..waits.clone() };
+    let waits = ActionOptions { wait: WaitStrategy::Objects, ..ActionOptions::default() };
+    let keeps = ActionOptions { keep_history: true, ..waits.clone() };
     let object = |suffix: &str| format!("{name}-{suffix}");
-    let wish = Wish::new(
+    let wish = DesiredRelease::new(
         namespace,
         &name,
         vec![config_map(&object("map"), "1"), deployment(&object("web"))],
@@ -179,12 +179,12 @@ async fn one_life_by_hand(cluster: &LocalCluster, namespace: &str, writes: i64, 
     };
     let mut whole = true;
 
-    let install = async |driver: Driver| wish.settle(&driver.ways(waits.clone())).await;
+    let install = async |driver: Driver| wish.settle(&driver.options(waits.clone())).await;
     whole &= cut_short(cluster, writes, end, install).await;
     install(driver(&client)).await.expect("installed");
     is(&["deployed"]).await;
 
-    let uninstall = async |driver: Driver| wish.leave(&driver.ways(keeps.clone())).await;
+    let uninstall = async |driver: Driver| wish.leave(&driver.options(keeps.clone())).await;
     whole &= cut_short(cluster, writes, end, uninstall).await;
     uninstall(driver(&client)).await.expect("uninstalled");
     is(&["uninstalled"]).await;
@@ -193,14 +193,14 @@ async fn one_life_by_hand(cluster: &LocalCluster, namespace: &str, writes: i64, 
         let history = driver.history(namespace, &name).await?;
         match history.deployed() {
             Some(_) => Ok(()), // done, but for the answer
-            None => wish.roll_back(&driver.ways(waits.clone()), 1).await.map(drop),
+            None => wish.roll_back(&driver.options(waits.clone()), 1).await.map(drop),
         }
     };
     whole &= cut_short(cluster, writes, end, back).await;
     back(driver(&client)).await.expect("rolled back");
     is(&["uninstalled", "deployed"]).await;
 
-    let forget = async |driver: Driver| wish.leave(&driver.ways(waits.clone())).await;
+    let forget = async |driver: Driver| wish.leave(&driver.options(waits.clone())).await;
     whole &= cut_short(cluster, writes, end, forget).await;
     forget(driver(&client)).await.expect("uninstalled");
     is(&[]).await;
@@ -213,7 +213,7 @@ async fn one_life(cluster: &LocalCluster, namespace: &str, writes: i64, end: End
     let client = cluster.client();
     let sound = driver(&client);
     let object = |suffix: &str| format!("{name}-{suffix}");
-    let first = Wish::new(
+    let first = DesiredRelease::new(
         namespace,
         &name,
         vec![

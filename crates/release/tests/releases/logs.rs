@@ -13,7 +13,9 @@ use kube::client::ClientBuilder;
 use serde_json::Value;
 use tower::{BoxError, Layer, Service};
 
-use crate::support::{CANARY, Wish, cluster, config_map, driver, hook, job, live_job, secret};
+use crate::support::{
+    CANARY, DesiredRelease, cluster, config_map, driver, hook, job, live_job, secret,
+};
 
 /// Answers requests for logs with the ConfigMap `printed` of the same namespace.
 #[derive(Clone)]
@@ -98,7 +100,7 @@ async fn hooks_are_heard_once_and_never_quote_the_releases_secrets() {
     api.create(&PostParams::default(), &printed).await.expect("created");
     let (driver, told) = listening(&with_keeper(&cluster));
 
-    let mut wish = Wish::new(&namespace, "rel", vec![secret("s", CANARY)]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![secret("s", CANARY)]);
     wish.hooks = vec![
         telling("one", 0, "hook-succeeded", "hook-succeeded"),
         telling("two", 0, "hook-succeeded,hook-failed", ""),
@@ -114,7 +116,7 @@ async fn hooks_are_heard_once_and_never_quote_the_releases_secrets() {
     assert_eq!(live_job(&client, &namespace, "one").await, Value::Null, "told first, then deleted");
     assert_eq!(
         wish.reconcile(&driver).await.expect("unchanged").done,
-        catamaran_release::Done::Unchanged
+        catamaran_release::ActionResult::Unchanged
     );
     assert_eq!(heard(&told), Vec::<String>::new());
 
@@ -136,7 +138,7 @@ async fn logs_that_cannot_be_read_are_told_and_no_failure() {
     let cluster = cluster().await;
     let namespace = cluster.namespace("hook-logs").await.expect("a namespace");
     let (driver, told) = listening(&cluster.client());
-    let mut wish = Wish::new(&namespace, "rel", vec![config_map("m", "v")]);
+    let mut wish = DesiredRelease::new(&namespace, "rel", vec![config_map("m", "v")]);
     wish.hooks = vec![telling("one", 0, "hook-succeeded", ""), {
         // Neither Pod nor Job: nothing to show.
         let mut object = hook(config_map("two", "v"), "pre-install", 1, "");

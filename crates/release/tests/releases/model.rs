@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::recorder::Recorder;
-use crate::support::{Wish, cluster, config_map, driver, hook, secret};
+use crate::support::{DesiredRelease, cluster, config_map, driver, hook, secret};
 
 /// One of the two.
 struct Side {
@@ -306,7 +306,7 @@ async fn a_life(side: &Side) -> Vec<String> {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"},
         "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
     });
-    let mut wish = Wish::new(
+    let mut wish = DesiredRelease::new(
         &side.namespace,
         "rel",
         vec![secret("a", "1"), config_map("b", "1"), config_map("c", "1"), role],

@@ -9,7 +9,7 @@ use catamaran_cluster::mapper::Mapper;
 use catamaran_localcluster::{LocalCluster, shared};
 use catamaran_release::record::Hook as RecordedHook;
 use catamaran_release::{
-    Action, Applied, Desired, Driver, Error, ObjectId, Owner, Tested, Uninstalled,
+    Action, Applied, DesiredState, Driver, Error, ObjectId, Owner, Tested, Uninstalled,
 };
 use kube::Client;
 use kube::api::{Api, DynamicObject};
@@ -29,7 +29,7 @@ pub fn driver(client: &Client) -> Driver {
 
 /// A chart rendered by hand.
 #[derive(Clone)]
-pub struct Wish {
+pub struct DesiredRelease {
     pub chart: Chart,
     pub config: Map<String, Value>,
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Wish {
 /// The longest that a hook may take here.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-impl Wish {
+impl DesiredRelease {
     pub fn new(namespace: &str, name: &str, objects: Vec<Value>) -> Self {
         let metadata =
             json!({"name": "demo", "version": "1.0.0", "appVersion": "9", "apiVersion": "v2"});
@@ -138,8 +138,12 @@ impl Wish {
         until_done(async || driver.uninstall_owned(&self.namespace, &self.name, owner).await).await
     }
 
-    pub fn desired<'a>(&'a self, rendered: &'a Rendered, facts: &'a ReleaseFacts) -> Desired<'a> {
-        let desired = Desired::new(&self.chart, &self.config, rendered, facts);
+    pub fn desired<'a>(
+        &'a self,
+        rendered: &'a Rendered,
+        facts: &'a ReleaseFacts,
+    ) -> DesiredState<'a> {
+        let desired = DesiredState::new(&self.chart, &self.config, rendered, facts);
         match &self.owner {
             Some(owner) => desired.owned_by(owner),
             None => desired,

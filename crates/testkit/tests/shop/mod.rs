@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use catamaran_operator::charts::{Action, ChartKind, Cx, Error, Logic, Outcome, Planned, Values};
+use catamaran_operator::charts::{
+    Action, ChartKind, Context, Error, Logic, Outcome, PendingAction, Values,
+};
 use catamaran_operator::{Manager, Options};
 use catamaran_testkit::{Bench, Running, becomes};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
@@ -213,19 +215,19 @@ impl Notebook {
 }
 
 impl Logic for Notebook {
-    async fn values(&self, cx: &Cx<'_>, mut values: Values) -> Result<Values, Error> {
-        cx.status("looked", true);
-        if let Some(size) = cx.annotations().get("size") {
+    async fn values(&self, ctx: &Context<'_>, mut values: Values) -> Result<Values, Error> {
+        ctx.status("looked", true);
+        if let Some(size) = ctx.annotations().get("size") {
             values.insert("size".to_owned(), size.as_str().into());
         }
         Ok(values)
     }
 
-    async fn before(&self, cx: &Cx<'_>, planned: &Planned<'_>) -> Result<(), Error> {
+    async fn before(&self, ctx: &Context<'_>, planned: &PendingAction<'_>) -> Result<(), Error> {
         let size = planned.values.get("size").map(Value::to_string).unwrap_or_default();
         let deployed = planned.deployed.map_or(0, |release| release.version);
         let objects = planned.manifest.matches("kind:").count();
-        let Planned { action, release, .. } = planned;
+        let PendingAction { action, release, .. } = planned;
         self.note(format!(
             "before {action:?} {release} after v{deployed}: {objects} objects {size}"
         ));
@@ -234,14 +236,19 @@ impl Logic for Notebook {
             Some((_, "waiting")) => Err(Error::waiting("NotNow", "the shop is open")),
             Some((_, "permanent")) => Err(Error::Permanent("never".to_owned())),
             Some(_) => {
-                cx.warn("Refused", "the shop is open");
+                ctx.warn("Refused", "the shop is open");
                 Err(Error::transient("not yet"))
             }
             None => Ok(()),
         }
     }
 
-    async fn after(&self, cx: &Cx<'_>, action: Action, outcome: Outcome<'_>) -> Result<(), Error> {
+    async fn after(
+        &self,
+        ctx: &Context<'_>,
+        action: Action,
+        outcome: Outcome<'_>,
+    ) -> Result<(), Error> {
         self.note(match outcome {
             Outcome::Deployed(release) => format!("after {action:?}: v{}", release.version),
             Outcome::Uninstalled => format!("after {action:?}: gone"),
@@ -249,7 +256,7 @@ impl Logic for Notebook {
             _ => "after something new".to_owned(),
         });
         if self.deaf.load(std::sync::atomic::Ordering::Relaxed) {
-            cx.requeue(std::time::Duration::from_millis(200));
+            ctx.requeue(std::time::Duration::from_millis(200));
             return Err(Error::waiting("Deaf", "tell me again"));
         }
         Ok(())

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catamaran_operator::native::{
-    Action, Cx, Error, ObjectKey, Only, Progress, Reconciler, SecretOnce, Status, Wake, Watches,
+    Action, ComponentProgress, Context, Error, ObjectKey, Only, ReconcileTrigger, Reconciler,
+    SecretOnce, Status, Watches,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -132,7 +133,7 @@ pub struct Widgets {
     cleanups: Arc<Mutex<HashMap<String, usize>>>,
     cleaned: Arc<Mutex<Vec<String>>>,
     beyond: Arc<Mutex<Option<String>>>,
-    wake: Wake,
+    wake: ReconcileTrigger,
 }
 
 impl Widgets {
@@ -157,7 +158,7 @@ impl Widgets {
     }
 
     /// The channel that wakes.
-    pub fn wake(&self) -> &Wake {
+    pub fn wake(&self) -> &ReconcileTrigger {
         &self.wake
     }
 }
@@ -166,7 +167,7 @@ impl Reconciler for Widgets {
     type Object = Widget;
 
     fn watches(&self, watches: &mut Watches) {
-        watches.owns::<ConfigMap>().owns::<ClusterRole>().woken_by(&self.wake);
+        watches.owns::<ConfigMap>().owns::<ClusterRole>().triggered_by(&self.wake);
         // Secrets wake the widget that their label names, when their data change.
         let labelled = Only::all().labels("widget").when(|before: Option<&Secret>, now| {
             before.is_none_or(|before| before.data != now.data)
@@ -182,60 +183,62 @@ impl Reconciler for Widgets {
         }
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Widget>) -> Result<Action, Error> {
-        *self.counts.lock().unwrap().entry(cx.name_any()).or_default() += 1;
-        cx.status(|fields| fields.told.size = 1);
-        if cx.spec.fail {
-            let why = format!("as asked: {}", cx.spec.note.as_deref().unwrap_or_default());
-            cx.component("Failing", async { Err(Error::Permanent(why)) }).await;
+    async fn reconcile(&self, ctx: &Context<'_, Widget>) -> Result<Action, Error> {
+        *self.counts.lock().unwrap().entry(ctx.name_any()).or_default() += 1;
+        ctx.status(|fields| fields.told.size = 1);
+        if ctx.spec.fail {
+            let why = format!("as asked: {}", ctx.spec.note.as_deref().unwrap_or_default());
+            ctx.component("Failing", async { Err(Error::Permanent(why)) }).await;
         } else {
-            cx.component("Failing", async { Ok(Progress::Ready) }).await;
+            ctx.component("Failing", async { Ok(ComponentProgress::Ready) }).await;
         }
-        cx.component("Maps", maps(cx)).await;
-        if let Some(kind) = &cx.spec.gadget {
-            cx.event("Gadget", &format!("a {kind} is wanted"));
-            cx.component("Gadget", cx.apply(Gadget::new(kind, GadgetSpec {}))).await;
+        ctx.component("Maps", maps(ctx)).await;
+        if let Some(kind) = &ctx.spec.gadget {
+            ctx.event("Gadget", &format!("a {kind} is wanted"));
+            ctx.component("Gadget", ctx.apply(Gadget::new(kind, GadgetSpec {}))).await;
         }
-        if let Some(name) = &cx.spec.secret {
+        if let Some(name) = &ctx.spec.secret {
             let once = SecretOnce::new().random("password", 24).given("user", "admin");
-            let secret = cx.secret_once(name, once.rotated_by(cx.spec.rotate.as_deref()));
-            cx.component("Secret", async { secret.await.map(|_| Progress::Ready) }).await;
+            let secret = ctx.secret_once(name, once.rotated_by(ctx.spec.rotate.as_deref()));
+            ctx.component("Secret", async { secret.await.map(|_| ComponentProgress::Ready) }).await;
         }
-        if let Some(Refers { namespace, name }) = &cx.spec.refers {
-            let other = cx.reference::<Widget>(namespace.as_str(), name);
-            cx.component("Reference", async { other.await?.ready().map(|_| Progress::Ready) })
-                .await;
+        if let Some(Refers { namespace, name }) = &ctx.spec.refers {
+            let other = ctx.reference::<Widget>(namespace.as_str(), name);
+            ctx.component("Reference", async {
+                other.await?.ready().map(|_| ComponentProgress::Ready)
+            })
+            .await;
         }
-        if let Some(name) = &cx.spec.role {
+        if let Some(name) = &ctx.spec.role {
             let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
             let role = ClusterRole { metadata, ..ClusterRole::default() };
-            cx.component("Role", cx.apply(role)).await;
+            ctx.component("Role", ctx.apply(role)).await;
         }
-        cx.component("Prune", cx.prune::<ConfigMap>()).await;
-        cx.finish()
+        ctx.component("Prune", ctx.prune::<ConfigMap>()).await;
+        ctx.finish()
     }
 
-    async fn cleanup(&self, cx: &Cx<'_, Widget>) -> Result<Progress, Error> {
-        *self.cleanups.lock().unwrap().entry(cx.name_any()).or_default() += 1;
-        assert!(!cx.spec.burst, "as it was told");
-        if cx.spec.hold {
-            return Ok(Progress::pending("Draining", "the test holds it"));
+    async fn cleanup(&self, ctx: &Context<'_, Widget>) -> Result<ComponentProgress, Error> {
+        *self.cleanups.lock().unwrap().entry(ctx.name_any()).or_default() += 1;
+        assert!(!ctx.spec.burst, "as it was told");
+        if ctx.spec.hold {
+            return Ok(ComponentProgress::pending("Draining", "the test holds it"));
         }
-        self.cleaned.lock().unwrap().push(cx.name_any());
-        Ok(Progress::Ready)
+        self.cleaned.lock().unwrap().push(ctx.name_any());
+        Ok(ComponentProgress::Ready)
     }
 }
 
-async fn maps(cx: &Cx<'_, Widget>) -> Result<Progress, Error> {
-    let mut first = Ok(Progress::Ready);
-    for name in &cx.spec.maps {
-        let applied = cx.apply(map(name, None)).await;
+async fn maps(ctx: &Context<'_, Widget>) -> Result<ComponentProgress, Error> {
+    let mut first = Ok(ComponentProgress::Ready);
+    for name in &ctx.spec.maps {
+        let applied = ctx.apply(map(name, None)).await;
         if first.is_ok() {
             first = applied;
         }
     }
-    if let Some(namespace) = &cx.spec.elsewhere {
-        cx.apply(map(&cx.name_any(), Some(namespace))).await?;
+    if let Some(namespace) = &ctx.spec.elsewhere {
+        ctx.apply(map(&ctx.name_any(), Some(namespace))).await?;
     }
     first
 }
@@ -271,12 +274,12 @@ impl Reconciler for Realms {
         watches.owns::<ConfigMap>().owns::<ClusterRole>();
     }
 
-    async fn reconcile(&self, cx: &Cx<'_, Realm>) -> Result<Action, Error> {
-        let metadata = ObjectMeta { name: Some(cx.name_any()), ..ObjectMeta::default() };
+    async fn reconcile(&self, ctx: &Context<'_, Realm>) -> Result<Action, Error> {
+        let metadata = ObjectMeta { name: Some(ctx.name_any()), ..ObjectMeta::default() };
         let role = ClusterRole { metadata, ..ClusterRole::default() };
-        cx.component("Role", cx.apply(role)).await;
-        let map = map(&cx.name_any(), Some(&cx.spec.namespace));
-        cx.component("Map", cx.apply(map)).await;
-        cx.finish()
+        ctx.component("Role", ctx.apply(role)).await;
+        let map = map(&ctx.name_any(), Some(&ctx.spec.namespace));
+        ctx.component("Map", ctx.apply(map)).await;
+        ctx.finish()
     }
 }

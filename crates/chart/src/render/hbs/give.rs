@@ -7,7 +7,7 @@ use handlebars::{
 };
 use serde_json::Value as Json;
 
-use super::helpers::{Give, HELPER_STEPS};
+use super::helpers::{HELPER_STEPS, HandlebarsHelper};
 use super::session::{Charged, Session, Shared, Slot, lock};
 use super::{lower, walk};
 
@@ -17,7 +17,7 @@ const CAPTURE_STACK: usize = 16;
 const PARENTHESES_STACK: usize = 6;
 
 pub(super) struct Giver<'s, 'a> {
-    pub(super) kind: Give,
+    pub(super) kind: HandlebarsHelper,
     pub(super) shared: &'s Shared<'a>,
 }
 
@@ -30,21 +30,27 @@ impl HelperDef for Giver<'_, '_> {
         rc: &mut RenderContext<'reg, 'rc>,
     ) -> Result<ScopedJson<'rc>, RenderError> {
         let body = match (self.kind, helper.template()) {
-            (Give::And | Give::Or, Some(other)) => {
+            (HandlebarsHelper::And | HandlebarsHelper::Or, Some(other)) => {
                 return self.decide(helper, other, registry, context, rc);
             }
-            (Give::Call, Some(body)) => Some(self.capture(body, registry, context, rc)?),
+            (HandlebarsHelper::Call, Some(body)) => {
+                Some(self.capture(body, registry, context, rc)?)
+            }
             _ => None,
         };
         let mut session = lock(self.shared);
         let given = match self.kind {
-            Give::Print => print(&mut session, helper).map(Json::String),
-            Give::Find => Ok(Json::String(find(&session, helper, rc))),
-            Give::Path => walk::path(&mut session, helper).map(|slot| session.push(slot)),
-            Give::Call => call(&mut session, helper, body).map(|slot| session.push(slot)),
-            Give::Method => method(&mut session, helper).map(|slot| session.push(slot)),
-            Give::Scope => scope(&mut session, helper),
-            Give::And | Give::Or => Ok(Json::Null),
+            HandlebarsHelper::Print => print(&mut session, helper).map(Json::String),
+            HandlebarsHelper::Find => Ok(Json::String(find(&session, helper, rc))),
+            HandlebarsHelper::Path => {
+                walk::path(&mut session, helper).map(|slot| session.push(slot))
+            }
+            HandlebarsHelper::Call => {
+                call(&mut session, helper, body).map(|slot| session.push(slot))
+            }
+            HandlebarsHelper::Method => method(&mut session, helper).map(|slot| session.push(slot)),
+            HandlebarsHelper::Scope => scope(&mut session, helper),
+            HandlebarsHelper::And | HandlebarsHelper::Or => Ok(Json::Null),
         };
         given.map(ScopedJson::Derived).map_err(|error| session.fail(error))
     }
@@ -65,7 +71,7 @@ impl Giver<'_, '_> {
             let charged = session.ctx.meter.charge_steps(HELPER_STEPS);
             let first = charged.and_then(|()| first(&mut session, helper));
             let first = first.map_err(|error| session.fail(error))?;
-            if session.ctx.heap.truth(&first.0) == (self.kind == Give::Or) {
+            if session.ctx.heap.truth(&first.0) == (self.kind == HandlebarsHelper::Or) {
                 return Ok(ScopedJson::Derived(session.push(first)));
             }
             first

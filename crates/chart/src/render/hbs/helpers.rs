@@ -12,7 +12,7 @@ pub(super) const HELPER_STEPS: u64 = 50;
 
 /// Helpers that give a value, or the text of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Give {
+pub(super) enum HandlebarsHelper {
     /// `print VALUE`: the text of a tag.
     Print,
     /// `path BASE [FIELDS] STRICT`
@@ -50,7 +50,7 @@ pub(super) enum Run {
     Charge,
 }
 
-impl Give {
+impl HandlebarsHelper {
     pub(super) const ALL: [Self; 8] = [
         Self::Print,
         Self::Path,
@@ -106,7 +106,7 @@ pub(super) fn register<'reg: 'rc, 'rc, 's: 'rc, 'a: 's>(
     context: &mut RenderContext<'reg, 'rc>,
     shared: &'s Shared<'a>,
 ) {
-    for kind in Give::ALL {
+    for kind in HandlebarsHelper::ALL {
         context.register_local_helper(kind.name(), Box::new(Giver { kind, shared }));
     }
     for kind in Run::ALL {

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use catamaran_gotemplate::Functions;
 
-use super::helpers::{Give, Run};
+use super::helpers::{HandlebarsHelper, Run};
 use super::path::{Split, split};
 use super::scan::reveal;
 
@@ -68,11 +68,11 @@ impl Lower<'_> {
         match element {
             TemplateElement::Expression(tag) | TemplateElement::HtmlExpression(tag) => {
                 let value = self.tag(tag).map_err(here)?;
-                *element = helper(Give::Print.name(), vec![value]);
+                *element = helper(HandlebarsHelper::Print.name(), vec![value]);
             }
             TemplateElement::HelperBlock(block) => {
                 if let Some(value) = self.block(block)? {
-                    *element = helper(Give::Print.name(), vec![value]);
+                    *element = helper(HandlebarsHelper::Print.name(), vec![value]);
                 }
             }
             TemplateElement::DecoratorBlock(block) if name_of(&block.name) == "inline" => {
@@ -151,7 +151,7 @@ impl Lower<'_> {
             return base;
         }
         let fields = Parameter::Literal(Json::from(fields));
-        give(Give::Path, vec![base, fields, Parameter::Literal(Json::Bool(strict))])
+        give(HandlebarsHelper::Path, vec![base, fields, Parameter::Literal(Json::Bool(strict))])
     }
 
     /// A function or a method with its arguments.
@@ -179,8 +179,8 @@ impl Lower<'_> {
             no_hash(name, hash)?;
         }
         match name {
-            "and" => lazy(Give::And, args),
-            "or" => lazy(Give::Or, args),
+            "and" => lazy(HandlebarsHelper::And, args),
+            "or" => lazy(HandlebarsHelper::Or, args),
             _ => Ok(self.call(name, args)),
         }
     }
@@ -189,7 +189,7 @@ impl Lower<'_> {
         let nested = Parameter::Literal(Json::from(self.parentheses.get()));
         let mut params = vec![literal(name), nested];
         params.extend(args);
-        give(Give::Call, params)
+        give(HandlebarsHelper::Call, params)
     }
 
     /// `Files.Get "name"`
@@ -210,7 +210,7 @@ impl Lower<'_> {
         for param in params {
             args.push(self.value(param, self.strict)?);
         }
-        Ok(give(Give::Method, args))
+        Ok(give(HandlebarsHelper::Method, args))
     }
 
     /// Named arguments as keys and values, in the order of the keys: the crate's is random.
@@ -287,7 +287,8 @@ impl Lower<'_> {
             Parameter::Subexpression(inner) => self.subexpression(inner).map_err(here)?,
             other => literal(unquoted(name_of(other))),
         };
-        partial.name = give(Give::Find, vec![name, Parameter::Literal(Json::from(self.chart))]);
+        partial.name =
+            give(HandlebarsHelper::Find, vec![name, Parameter::Literal(Json::from(self.chart))]);
         if partial.params.len() > 1 {
             let count = partial.params.len();
             return Err(here(format!("a partial takes one context, not {count}")));
@@ -297,7 +298,7 @@ impl Lower<'_> {
             let context = partial.params.first().map(|param| self.value(param, self.strict));
             let mut args = vec![context.unwrap_or(Ok(this)).map_err(here)?];
             args.extend(self.pairs(&partial.hash).map_err(here)?);
-            partial.params = vec![give(Give::Scope, args)];
+            partial.params = vec![give(HandlebarsHelper::Scope, args)];
             partial.hash.clear();
         }
         let Some(body) = &mut partial.template else { return Ok(()) };
@@ -339,7 +340,7 @@ fn block_params(params: Option<&BlockParam>) -> Vec<String> {
 }
 
 /// A value that a helper gives.
-fn give(kind: Give, params: Vec<Parameter>) -> Parameter {
+fn give(kind: HandlebarsHelper, params: Vec<Parameter>) -> Parameter {
     let name = Parameter::Name(kind.name().to_owned());
     Parameter::Subexpression(Subexpression::new(name, params, HashMap::new()))
 }
@@ -373,7 +374,7 @@ fn around(kind: Run, body: Template) -> TemplateElement {
 }
 
 /// `and` or `or`: each value has the next one as its body.
-fn lazy(kind: Give, args: Vec<Parameter>) -> Lowered<Parameter> {
+fn lazy(kind: HandlebarsHelper, args: Vec<Parameter>) -> Lowered<Parameter> {
     let mut rest: Option<Parameter> = None;
     for arg in args.into_iter().rev() {
         rest = Some(match rest {

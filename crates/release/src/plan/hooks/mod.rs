@@ -16,7 +16,7 @@
 //! process died between its creation and the write that says so, for longer than its time to live.
 //! Otherwise such a Job that is gone counts as done: nobody can tell how it ended.
 
-mod look;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -25,10 +25,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use look::{Look, Run, Why};
+pub use status::{HookReason, Look, Run};
 
 use crate::objects::parse_manifest;
-use crate::plan::{NEVER_DEPLOYED, OURS};
+use crate::plan::{DESCRIPTION_PREFIX, NEVER_DEPLOYED};
 use crate::record::{Hook, HookRun, Release, Status, Time};
 
 /// Annotation of a hook's object: which run of it this is.
@@ -160,7 +160,7 @@ pub enum Step {
 /// The event at which a record stands, if it tells one.
 pub fn at(release: &Release) -> Option<Event> {
     let text = release.info.description.as_str();
-    let ours = text.strip_prefix(OURS);
+    let ours = text.strip_prefix(DESCRIPTION_PREFIX);
     let failed = text.split_once("failed: ").map(|(_, failure)| failure);
     Event::ALL.into_iter().find(|event| {
         ours.and_then(|text| text.strip_prefix(event.as_str()))
@@ -222,7 +222,7 @@ pub fn start(release: &mut Release, event: Event, index: usize, now: Timestamp) 
         }
         release.info.status = status;
         let tail = tail(release);
-        release.info.description = format!("{OURS}{event} hooks under way{tail}");
+        release.info.description = format!("{DESCRIPTION_PREFIX}{event} hooks under way{tail}");
     }
     if let Some(hook) = release.hooks.get_mut(index) {
         let phase = if may_vanish(hook) { UNKNOWN } else { RUNNING };
@@ -255,7 +255,10 @@ pub fn finish(release: &mut Release, event: Event, index: usize, now: Timestamp)
     }
     match next(release, event) {
         Step::Start(following) => start(release, event, following, now),
-        _ => release.info.description = format!("{OURS}{event} hooks done{}", tail(release)),
+        _ => {
+            release.info.description =
+                format!("{DESCRIPTION_PREFIX}{event} hooks done{}", tail(release));
+        }
     }
 }
 

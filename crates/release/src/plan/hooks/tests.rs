@@ -24,7 +24,7 @@ fn hook(name: &str, events: &str, weight: i64, policies: &str) -> Hook {
 fn record(hooks: Vec<Hook>) -> Release {
     let info = Info {
         status: Status::PendingInstall,
-        description: format!("{OURS}install under way"),
+        description: format!("{DESCRIPTION_PREFIX}install under way"),
         ..Info::default()
     };
     Release {
