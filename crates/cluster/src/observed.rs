@@ -1,5 +1,5 @@
-//! What is remembered of an object: enough to tell, without a request, whether it is still as it was
-//! left, and no more than that.
+//! The cached state of an object: enough to tell, without a request, whether it has changed since the
+//! last apply.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -11,18 +11,19 @@ use serde_json::Value;
 use crate::readiness::{self, Completion, Readiness};
 use crate::watch::Content;
 
-/// How long a cache may lag behind a write before its silence is taken for an answer.
+/// How long a cache may lag behind a write before a missing object counts as deleted.
 const LAG: Duration = Duration::from_secs(10);
 
-/// When to compare again after [`Verdict::Behind`]: then the cache has caught up, or its silence counts.
+/// When to compare again after [`DriftState::Behind`]: by then the cache has received the write, or the
+/// object counts as deleted.
 pub const CATCH_UP: Duration = Duration::from_secs(11);
 
-/// Repairs of one object within this time of each other are a fight with somebody.
+/// Repairs of one object within this time of each other are a conflict with another writer.
 const FIGHT: Duration = Duration::from_mins(1);
-/// As many repairs in a row are made at once; after them each waits longer than the one before.
+/// The number of repairs in a row without delay; each further one waits longer.
 const PATIENCE: u32 = 3;
 
-/// Kinds whose content no readiness rule reads: their metadata is all that is watched.
+/// Kinds whose content no readiness rule reads: only their metadata is watched.
 const PLAIN: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Secret"),
@@ -40,25 +41,24 @@ const PLAIN: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
 ];
 
-/// Annotations that controllers of Kubernetes keep on objects of others: their change is no drift.
+/// Annotations that Kubernetes' controllers write on objects of others: a change is no drift.
 const CONTROLLERS_OWN: &[&str] =
     &["deployment.kubernetes.io/", "control-plane.alpha.kubernetes.io/"];
 
-/// How much of a kind's objects is worth watching.
+/// How much of a kind's objects to watch.
 pub fn content_of(group: &str, kind: &str) -> Content {
     if PLAIN.contains(&(group, kind)) { Content::Metadata } else { Content::Full }
 }
 
-/// A fingerprint of what others may not change: equal marks mean an object nobody touched.
+/// A fingerprint of the fields that others may not change: an object with the same fingerprint is unchanged.
 ///
-/// It is made of the uid and of labels, annotations and generation; where a kind has no generation, of
-/// everything but the status; where only metadata is watched, of the resourceVersion. Compare marks of
-/// one process only.
+/// It consists of the uid, labels, annotations and generation. For a kind without generation, of everything
+/// but the status. If only metadata is watched, of the resourceVersion. Valid in one process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectFingerprint(u64);
 
 impl ObjectFingerprint {
-    /// The mark of a live object of this kind.
+    /// The fingerprint of a live object of this kind.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         let meta = &object.metadata;
         let mut hasher = DefaultHasher::new();
@@ -86,16 +86,16 @@ impl ObjectFingerprint {
     }
 }
 
-/// An object as a watch last told it.
+/// An object by the last event of a watch.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// Its uid.
     pub uid: String,
-    /// See [`Mark`].
+    /// See [`ObjectFingerprint`].
     pub mark: ObjectFingerprint,
-    /// resourceVersion as a number, which it is for every API server that stores in etcd.
+    /// resourceVersion as a number, which it is if the API server uses etcd.
     pub version: u64,
-    /// Whether it does what it is there for.
+    /// Its readiness.
     pub readiness: Readiness,
     /// Whether it is a Job or Pod that has ended.
     pub ended: bool,
@@ -104,7 +104,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// What is remembered of a live object of this kind.
+    /// The cached state of a live object of this kind.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         let (readiness, ended) = assess(group, kind, object);
         Self {
@@ -118,16 +118,16 @@ impl Observed {
     }
 }
 
-/// Whether the object does its work, and whether it has ended it.
+/// The readiness of the object, and whether it has ended.
 fn assess(group: &str, kind: &str, object: &DynamicObject) -> (Readiness, bool) {
     if object.data.is_null() && object.metadata.deletion_timestamp.is_none() {
         return (Readiness::Ready, false); // metadata alone was asked for: there is no rule for this kind
     }
-    // The rules read kind, metadata and the rest in the shape of the API; list items carry no kind.
+    // The rules read kind, metadata and the rest in the shape of the API; items of lists have no kind.
     let mut whole = serde_json::to_value(object).unwrap_or(Value::Null);
     if let Some(fields) = whole.as_object_mut() {
         fields.entry("kind").or_insert_with(|| kind.into());
-        // Rules go by the group; whichever version of it is watched.
+        // Rules go by the group, for any watched version.
         let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
         fields.entry("apiVersion").or_insert(api_version.into());
     }
@@ -144,36 +144,36 @@ fn version(object: &DynamicObject) -> u64 {
         .unwrap_or(0)
 }
 
-/// An object as we left it, to be compared with what a watch tells later.
+/// An object after its last apply, to be compared with later events.
 #[derive(Clone, Debug)]
 pub struct AppliedState {
     mark: ObjectFingerprint,
     version: u64,
     readiness: Readiness,
     left_at: Instant,
-    /// Whether the watch has shown it to us since.
+    /// Whether the watch has reported it since.
     confirmed: bool,
-    /// How often it was repaired in a row.
+    /// The number of repairs in a row.
     repairs: u32,
 }
 
-/// What became of an object since we left it.
+/// What happened to an object since the last apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriftState {
-    /// As we left it.
+    /// Nothing.
     Same,
-    /// The cache has not caught up with our own write yet.
+    /// The cache has not received the own write yet.
     Behind,
-    /// Somebody changed what is not theirs to change, or replaced it.
+    /// Somebody changed a field of the release, or replaced the object.
     Drifted,
-    /// Somebody deleted it, or is doing so.
+    /// Somebody deleted it, or is deleting it.
     Gone,
-    /// Drifted or gone, but somebody undoes every repair: not before this time has passed.
+    /// Drifted or deleted, but somebody reverts every repair: wait for this time.
     Rest(Duration),
 }
 
 impl AppliedState {
-    /// Remembers an object as the API server answered our write.
+    /// The state from the API server's response to an own write.
     pub fn of(group: &str, kind: &str, object: &DynamicObject) -> Self {
         let observed = Observed::of(group, kind, object);
         Self {
@@ -186,12 +186,12 @@ impl AppliedState {
         }
     }
 
-    /// How long ago we left it.
+    /// How long ago the last apply was.
     pub fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.left_at)
     }
 
-    /// The same after a repair: keeps count, so that two who disagree do not write without a pause.
+    /// The same after a repair: counts repairs, so that two writers slow down.
     #[must_use]
     pub fn repaired(mut self, before: &Self) -> Self {
         if self.left_at.duration_since(before.left_at) < FIGHT {
@@ -200,8 +200,7 @@ impl AppliedState {
         self
     }
 
-    /// Compares with what the cache says now, at the time `now`; `listed_at` is when its last complete
-    /// list began.
+    /// Compares with the cache at the time `now`; `listed_at` is when its last complete list began.
     pub fn compare(
         &mut self,
         observed: Option<&Observed>,
@@ -239,7 +238,7 @@ impl AppliedState {
         }
     }
 
-    /// Readiness as far as it is known: from the cache, or from the answer to our write.
+    /// The readiness as far as it is known: from the cache, or from the response to the own write.
     pub fn readiness<'a>(&'a self, observed: Option<&'a Observed>) -> &'a Readiness {
         match observed {
             Some(observed) if observed.version >= self.version => &observed.readiness,

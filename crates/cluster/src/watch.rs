@@ -1,10 +1,10 @@
-//! One watch, followed for ever by one task, with a back-off of its own.
+//! A watch: one task that follows it for ever, with a back-off of its own.
 //!
-//! kube's `Controller` joins all watches behind one back-off, so that one missing kind delays every
-//! other; its shared streams lose deletes. Here each watch is a future that a caller spawns: errors
-//! stay inside it, and what it learns goes into a [`Store`] and, as a [`Change`], to the caller.
-//! Objects are decoded one by one as they arrive ([`crate::items`]), projected into what the caller needs,
-//! and dropped. One that cannot be decoded reaches the caller as well, with the reason.
+//! kube's `Controller` joins all watches behind one back-off, so that one missing kind delays every other;
+//! its shared streams lose deletes. Here each watch is a future that the caller spawns. Errors stay inside
+//! of it; objects go into a [`Store`], and each [`Change`] to the caller. Objects are decoded one by one as
+//! they arrive ([`crate::items`]), reduced to a projection, and dropped. One that cannot be decoded reaches
+//! the caller as well, with the reason.
 
 mod requests;
 
@@ -23,7 +23,7 @@ use crate::bounds::Limits;
 use crate::items::Item;
 use requests::{Error, Page, Requests};
 
-/// Namespace (absent for cluster-scoped objects) and name: what tells objects of one kind apart.
+/// Namespace (absent for cluster-scoped objects) and name: identifies an object of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// The namespace; `None` for a cluster-scoped object.
@@ -48,7 +48,7 @@ impl std::fmt::Display for ObjectKey {
     }
 }
 
-/// What the API server is asked to send.
+/// What the API server should send.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The resource, from discovery.
@@ -61,32 +61,32 @@ pub struct Target {
     pub fields: Option<String>,
     /// Whole objects or their metadata alone.
     pub content: Content,
-    /// What an object may have at most to be decoded.
+    /// The limits for decoding an object.
     pub limits: Limits,
 }
 
-/// How much of each object crosses the wire.
+/// How much of each object is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The whole object.
     Full,
     /// The same, and in the first list `managedFields`, too, which are left out otherwise.
     Owned,
-    /// Metadata alone: [`DynamicObject::data`] is null.
+    /// Metadata: [`DynamicObject::data`] is null.
     Metadata,
-    /// The same, and before it a list of the whole objects, `managedFields` included: one request more,
-    /// in pages, instead of one for each object. What changes between the two is metadata alone.
+    /// The same, after a list of whole objects with `managedFields`: one more request, in pages, instead of one
+    /// for each object. Changes between the two are metadata only.
     OwnedThenMetadata,
 }
 
-/// How many objects the first page of a list has with which a watch begins. The pages after it are sized
-/// by the bytes that were seen.
+/// The size of the first page of the list with which a watch begins. The size of further pages follows from
+/// the bytes of the pages before.
 pub const PAGE: u32 = 50;
 
-/// What happened to an object, as far as its projection goes.
+/// A change of an object, as far as its projection shows it.
 #[derive(Debug)]
 pub enum Change<P> {
-    /// The object is there, new or with another resourceVersion than before.
+    /// The object exists, new or with another resourceVersion.
     Seen {
         /// Which object.
         key: ObjectKey,
@@ -94,10 +94,10 @@ pub enum Change<P> {
         before: Option<Arc<P>>,
         /// Its projection now.
         now: Arc<P>,
-        /// True while a (re)list is read: such work may wait behind live changes.
+        /// True during a (re)list: such work may wait behind live changes.
         listed: bool,
     },
-    /// The object is gone; also told when it vanished while the watch was down.
+    /// The object does not exist any more; also if it was deleted while the watch was down.
     Gone {
         /// Which object.
         key: ObjectKey,
@@ -106,7 +106,7 @@ pub enum Change<P> {
     },
 }
 
-/// Why a watch does not deliver at present.
+/// Why a watch delivers nothing at present.
 #[derive(Clone, Debug)]
 pub struct WatchFailure {
     /// HTTP status of the API server's answer, if it gave one.
@@ -143,7 +143,7 @@ impl<P> Store<P> {
         objects.get(key).map(|entry| entry.value.clone())
     }
 
-    /// All projections that `keep` likes, with their keys.
+    /// All projections for which `keep` returns true, with their keys.
     pub fn filter(&self, keep: impl Fn(&P) -> bool) -> Vec<(ObjectKey, Arc<P>)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         objects
@@ -153,16 +153,16 @@ impl<P> Store<P> {
             .collect()
     }
 
-    /// When the last list that was read to its end began; `None` before the first one has been. What
-    /// was written before and is not here is gone.
+    /// When the last complete list began; `None` before the first one. An object that was written before and is
+    /// not here does not exist any more.
     pub fn listed_at(&self) -> Option<Instant> {
         *self.listed.borrow()
     }
 
-    /// Returns once a list has been read to its end that began at `begun` or later.
+    /// Returns once a list is complete that began at `begun` or later.
     pub async fn listed_since(&self, begun: Instant) {
         let is_listed = |at: &Option<Instant>| at.is_some_and(|at| at >= begun);
-        // Whoever could say so lives as long as we are borrowed: there is no error.
+        // The watch lives as long as this borrow: there is no error.
         let _ = self.listed.subscribe().wait_for(is_listed).await;
     }
 
@@ -189,13 +189,12 @@ impl<P> Store<P> {
     }
 }
 
-/// Follows a watch until the returned future is dropped, or the API server says that it does not serve
-/// the kind (any more): then it returns, and what the store has stays.
+/// Follows a watch until the returned future is dropped, or the API server does not serve the kind (any
+/// more): then it returns, and the store keeps its objects.
 ///
-/// `project` reduces each object; `on_change` is told of every change after the store has it and must
-/// not block; `on_trouble` is told of errors, which are retried after 0.8 s, doubling up to 30 s, and
-/// after 2 s, 8 s, 32 s and then a minute where the kind is forbidden: no news will tell of a right that
-/// was given.
+/// `project` reduces each object. `on_change` receives every change after the store has it, and must not
+/// block. `on_trouble` receives errors. The watch is retried after 0.8 s, doubling up to 30 s; after 2 s,
+/// 8 s, 32 s and then a minute if the kind is forbidden, because no event reports a right that was granted.
 pub async fn follow<P>(
     client: Client,
     target: Target,
@@ -237,7 +236,7 @@ pub async fn follow<P>(
     }
 }
 
-/// Reads a list to its end; returns the resourceVersion from which to watch.
+/// Reads a whole list; returns the resourceVersion from which to watch.
 async fn list<P, Project, OnChange>(
     requests: &Requests,
     follower: &mut Follower<'_, P, Project, OnChange>,
@@ -259,8 +258,8 @@ where
     }
 }
 
-/// The projections of whole objects, and the versions that they are of. What cannot be listed is read
-/// later, one by one.
+/// The projections of whole objects, and their versions. Objects that cannot be listed are read later, one
+/// by one.
 async fn whole<P>(
     requests: &Requests,
     project: &impl Fn(Item) -> P,
@@ -279,10 +278,10 @@ struct Follower<'a, P, Project, OnChange> {
     store: &'a Store<P>,
     project: Project,
     on_change: OnChange,
-    /// While a list is read: the keys that it has not confirmed yet.
+    /// During a list: the keys that it has not confirmed yet.
     listed: Option<(Instant, HashSet<ObjectKey>)>,
     content: Content,
-    /// What was known before the first list, with the versions that it is of.
+    /// The objects before the first list, with their versions.
     first: HashMap<ObjectKey, (String, P)>,
 }
 
@@ -298,7 +297,7 @@ where
             Event::InitDone => {
                 backoff.reset();
                 self.first = HashMap::new();
-                // What vanished while the watch was down is told as a delete: kube swaps silently.
+                // Objects that were deleted while the watch was down are reported as deleted: kube drops them.
                 if let Some((began, unconfirmed)) = self.listed.take() {
                     for key in unconfirmed {
                         self.gone(&key);
@@ -369,13 +368,13 @@ impl Backoff {
         error: &Error,
         on_trouble: &impl Fn(&WatchFailure),
     ) {
-        // Gone is the API server's word for "list again": that is no trouble.
+        // Gone means "list again": that is no error.
         if code == Some(410) && self.attempts == 0 {
             self.attempts = 1;
             return;
         }
         let retry_in = match code {
-            // A role may come right after the manager.
+            // A role may be created right after the manager.
             Some(403 | 405) => Self::FIRST_REFUSED
                 .saturating_mul(1 << (2 * self.attempts.min(5)))
                 .min(Self::REFUSED),
@@ -404,7 +403,7 @@ mod tests {
         DynamicObject { types: None, metadata, data: Value::Null }.into()
     }
 
-    /// What a watch tells of these events.
+    /// The effect of these events.
     fn told(events: Vec<Event<Item>>) -> Vec<String> {
         let told = RefCell::new(Vec::new());
         let on_change = |change: Change<()>| {
@@ -434,7 +433,7 @@ mod tests {
             Event::InitDone,
             Event::Delete(object("c", "4")),
         ];
-        // A list that breaks off proves nothing; the one after it does.
+        // An incomplete list proves nothing; the next one does.
         let again = [
             Event::Init,
             Event::InitApply(object("a", "1")),

@@ -1,11 +1,11 @@
-//! Writing objects: claim, apply, delete.
+//! Writes objects: create, apply, delete.
 //!
-//! Objects are plain JSON on the wire: a typed struct would drop the fields it does not know.
-//! Every call is under a timeout, as kube's default client waits for ever for an answer. No error
-//! says more of an object than who it is (see [`crate::redact`]).
+//! Objects are plain JSON: a typed struct would drop fields that it does not know. Every call has a
+//! timeout, because kube's default client waits for ever. Errors identify an object, and contain nothing
+//! else of it (see [`crate::redact`]).
 //!
-//! The client handed in should not retry by itself (`Config::default_retry = false`): a POST or a
-//! claim whose answer was lost would be sent again and meet its own work as a stranger's.
+//! The client should not retry (`Config::default_retry = false`): if the response to a POST or a claim is
+//! lost, a second one would find its own object and take it for somebody else's.
 
 mod reading;
 mod refusal;
@@ -32,16 +32,16 @@ use crate::redact;
 use refusal::classify;
 pub use refusal::{ApplyError, FailureKind};
 
-/// How long one request may take unless [`Applier::timeout`] says otherwise.
+/// The timeout of one request, unless [`Applier::timeout`] sets another.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The precondition that no existing object fulfils: an apply with it creates or fails.
+/// A precondition that no existing object fulfils: an apply with it creates the object or fails.
 const NEVER_THERE: &str = "1";
 
-/// Which object a request is about.
+/// The object of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The resource that serves its kind, as [`crate::mapper::Mapper`] found it.
+    /// The resource that serves its kind, from [`crate::mapper::Mapper`].
     pub resource: ApiResource,
     /// Its namespace; `None` for a cluster-scoped one.
     pub namespace: Option<String>,
@@ -59,23 +59,23 @@ impl fmt::Display for Target {
     }
 }
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// Accepted; the object is gone, or ends when its finalizers are done.
+    /// Accepted: the object is deleted, or will be when its finalizers are done.
     Started,
-    /// It was gone already.
+    /// It did not exist any more.
     AlreadyGone,
-    /// It is not what it was: another object of that name, or somebody changed it. Left alone.
+    /// It is another object of that name, or somebody changed it. It stays.
     Replaced,
 }
 
-/// Reads and writes objects in the name of one field manager; cheap to clone.
+/// Reads and writes objects as one field manager; cheap to clone.
 #[derive(Clone)]
 pub struct Applier {
     client: Client,
     manager: String,
-    /// Under which names the same program once set fields by updates.
+    /// Field managers under which the same program set fields by updates.
     former: Arc<[String]>,
     pub(crate) refusals: Refusals,
     validation: ValidationDirective,
@@ -106,16 +106,14 @@ impl Applier {
         }
     }
 
-    /// The same with lists of at most so many bytes for one answer; more is an error, before any of it
-    /// becomes a tree.
+    /// The same with a limit in bytes for the response of a list; more is an error, before it is parsed.
     #[must_use]
     pub fn lists_within(mut self, bytes: usize) -> Self {
         self.lists = self.lists.with_bytes(bytes);
         self
     }
 
-    /// The same by another client, e.g. one that acts as a service account. What the API server refused
-    /// before is forgotten.
+    /// The same with another client, such as one that impersonates a service account. Forgets refusals.
     #[must_use]
     pub fn with_client(mut self, client: Client) -> Self {
         self.client = client;
@@ -123,39 +121,39 @@ impl Applier {
         self
     }
 
-    /// What these managers set by updates counts as applied by ours: an apply that meets such an
-    /// entry in `managedFields` moves it into ours, once, and removes what is not wanted any more.
+    /// Fields that these managers set by updates count as applied by this one: an apply that finds such an
+    /// entry in `managedFields` moves it, once, and removes the fields that are not desired any more.
     #[must_use]
     pub fn with_former_managers(mut self, managers: &[&str]) -> Self {
         self.former = managers.iter().map(|manager| (*manager).to_owned()).collect();
         self
     }
 
-    /// The same in the name of another field manager.
+    /// The same as another field manager.
     #[must_use]
     pub fn called(&self, manager: &str) -> Self {
         Self { manager: manager.to_owned(), former: Arc::default(), ..self.clone() }
     }
 
-    /// How the API server treats fields that it does not know.
+    /// How the API server treats unknown fields.
     #[must_use]
     pub fn validation(mut self, validation: ValidationDirective) -> Self {
         self.validation = validation;
         self
     }
 
-    /// How long one request may take.
+    /// The timeout of one request.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Creates the object, or fails with [`FailureKind::AlreadyExists`] and leaves what is there
-    /// untouched, in one request and without reading first.
+    /// Creates the object, or fails with [`FailureKind::AlreadyExists`] and changes nothing, in one request
+    /// without a read.
     ///
-    /// A forced server-side apply with `metadata.resourceVersion: "1"`: no object ever has that
-    /// version, so the API server answers 201 where there is none and 409 where there is one.
+    /// A forced server-side apply with `metadata.resourceVersion: "1"`: no object has that version, so the API
+    /// server answers 201 if there is no object, and 409 if there is one.
     pub async fn claim(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let mut claim = object.clone();
         if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -169,10 +167,10 @@ impl Applier {
         })
     }
 
-    /// Server-side apply with force: our manager owns every field of `object` afterwards. Creates
-    /// the object where there is none.
+    /// Server-side apply with force: this manager owns every field of `object` afterwards. Creates the object
+    /// if there is none.
     ///
-    /// Three requests instead of one where fields have to be taken over, see [`Applier::with_former_managers`].
+    /// Three requests instead of one if fields have to be taken over, see [`Applier::with_former_managers`].
     pub async fn apply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let applied = self.patch(target, object, false).await?;
         let Some(entries) = self.taken_over(&applied) else { return Ok(applied) };
@@ -180,8 +178,8 @@ impl Applier {
         self.patch(target, object, false).await
     }
 
-    /// A JSON merge patch: an update of ours. Fails with [`FailureKind::Conflict`] where `patch`
-    /// carries a resource version that is not the current one any more.
+    /// A JSON merge patch, as an update. Fails with [`FailureKind::Conflict`] if `patch` has a resource version
+    /// that is not the current one.
     pub async fn merge(&self, target: &Target, patch: &Value) -> Result<Value, ApplyError> {
         let params =
             PatchParams { field_manager: Some(self.manager.clone()), ..PatchParams::default() };
@@ -189,17 +187,17 @@ impl Applier {
         self.send(target, "patch", request).await
     }
 
-    /// As which field manager objects are applied.
+    /// The field manager.
     pub fn manager(&self) -> &str {
         &self.manager
     }
 
-    /// Whether an apply will have to take fields over, see [`Applier::with_former_managers`].
+    /// Whether an apply has to take fields over, see [`Applier::with_former_managers`].
     pub fn is_to_be_taken_over(&self, live: &Value) -> bool {
         self.taken_over(live).is_some()
     }
 
-    /// A live object as it would be once its fields were taken over; `None` if there are none.
+    /// A live object as it is after its fields were taken over; `None` if there are none.
     pub(crate) fn as_taken_over(&self, live: &Value) -> Option<Value> {
         let entries = self.taken_over(live)?;
         let mut held = live.clone();
@@ -207,14 +205,14 @@ impl Applier {
         Some(held)
     }
 
-    /// The same as [`Applier::apply`], in one request: what others once set in our name stays theirs
-    /// until the next apply.
+    /// The same as [`Applier::apply`], in one request: fields that former managers set stay theirs until the
+    /// next apply.
     pub async fn reapply(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         self.patch(target, object, false).await
     }
 
-    /// Whether this field manager, or one of [`Applier::with_former_managers`], has written fields of a live object
-    /// that are still as it set them. A stranger's object that was made under the same name has none.
+    /// Whether this field manager, or one of [`Applier::with_former_managers`], has set fields of a live object
+    /// that still have its values. An object of somebody else with the same name has none.
     pub fn has_written(&self, live: &Value) -> bool {
         let is_ours =
             |name: &str| name == self.manager || self.former.iter().any(|former| former == name);
@@ -227,7 +225,7 @@ impl Applier {
         taken_over(live, &self.manager, &self.former)
     }
 
-    /// What [`Applier::apply`] would make of the object, without storing it.
+    /// The result of [`Applier::apply`], without storing it.
     pub async fn dry_run(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         self.patch(target, object, true).await
     }
@@ -245,20 +243,19 @@ impl Applier {
         self.send(target, "apply", request).await
     }
 
-    /// POST: fails with [`FailureKind::AlreadyExists`] where there is one.
+    /// POST: fails with [`FailureKind::AlreadyExists`] if there is an object.
     pub async fn create(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let request = path(target, "create")?.create(&self.post(), bytes(object));
         self.send(target, "create", request).await
     }
 
-    /// PUT: fails with [`FailureKind::Conflict`] where `object` carries a resource version that is
-    /// not the current one any more.
+    /// PUT: fails with [`FailureKind::Conflict`] if `object` has a resource version that is not the current one.
     pub async fn replace(&self, target: &Target, object: &Value) -> Result<Value, ApplyError> {
         let request = path(target, "update")?.replace(&target.name, &self.post(), bytes(object));
         self.send(target, "update", request).await
     }
 
-    /// Deletes the object if it is still the one with this uid.
+    /// Deletes the object if it has this uid.
     pub async fn delete(
         &self,
         target: &Target,
@@ -269,7 +266,7 @@ impl Applier {
         self.delete_if(target, uid, propagation).await
     }
 
-    /// Deletes the object if nobody touched it since it had this uid and this resourceVersion.
+    /// Deletes the object if it still has this uid and this resourceVersion.
     pub async fn delete_untouched(
         &self,
         target: &Target,
@@ -318,7 +315,7 @@ impl Applier {
             target: target.to_string(),
             message: error.to_string(),
         })?;
-        // What an object is answered with may be larger than what was sent: others write into it, too.
+        // The response may be larger than the request, because others write into the object, too.
         let limits = match verb {
             "list" => self.lists,
             _ => Limits::OBJECT.with_managed_fields(),
@@ -333,7 +330,7 @@ impl Applier {
         self.answered(target, verb, answer).await?.map_err(refused)
     }
 
-    /// An answer in time, or why there is none.
+    /// The response, or why there is none in time.
     pub(crate) async fn answered<T>(
         &self,
         target: &Target,
@@ -376,7 +373,7 @@ fn bytes(object: &Value) -> Vec<u8> {
     object.to_string().into_bytes()
 }
 
-/// The path of a target's collection; names that would lead elsewhere are refused.
+/// The path of a target's collection; refuses names that lead to another request.
 fn path(target: &Target, verb: &'static str) -> Result<Request, ApplyError> {
     check(target, verb, &target.name)?;
     if let Some(namespace) = &target.namespace {
@@ -385,8 +382,8 @@ fn path(target: &Target, verb: &'static str) -> Result<Request, ApplyError> {
     Ok(Request::new(DynamicObject::url_path(&target.resource, target.namespace.as_deref())))
 }
 
-/// Names come from charts: `../x` or `a?force=true` must not become another request. This is the
-/// API server's own least rule for names (no `/`, no `%`, not `.` or `..`) and what URLs reserve.
+/// Names come from charts: `../x` or `a?force=true` must not become another request. The rule is the
+/// weakest one of the API server (no `/`, no `%`, not `.` or `..`), and excludes what URLs reserve.
 fn check(target: &Target, verb: &'static str, name: &str) -> Result<(), ApplyError> {
     let allowed = |c: char| {
         c.is_ascii_alphanumeric()
@@ -403,13 +400,13 @@ fn check(target: &Target, verb: &'static str, name: &str) -> Result<(), ApplyErr
     Err(ApplyError { kind: FailureKind::Invalid, verb, target: target.to_string(), message })
 }
 
-/// An object's metadata, or an empty map.
+/// The metadata of an object, or an empty map.
 pub fn metadata(object: &Value) -> &Map<String, Value> {
     static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
     object.get("metadata").and_then(Value::as_object).unwrap_or_else(|| EMPTY.get_or_init(Map::new))
 }
 
-/// A string of an object's metadata, such as `uid`; empty where it is missing.
+/// A string of an object's metadata, such as `uid`; empty if it is missing.
 pub fn metadata_str<'a>(object: &'a Value, field: &str) -> &'a str {
     metadata(object).get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The service account as which the requests of a release are made.
+//! The service account for the requests of a release.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,18 @@ use super::reconcile::Interruption;
 use super::status::FailureCondition;
 use crate::client::Impersonation;
 
-/// How many namespaces have clients of their own at once.
+/// How many namespaces have clients of their own at a time.
 const MOST_CLIENTS: usize = 256;
 
-/// What the requests of a release are made with.
+/// The clients for the requests of a release.
 pub(super) struct Access {
     /// Reads and writes the release.
     pub driver: Driver,
-    /// Reads what the chart looks up, and why objects are not ready.
+    /// Reads for lookups and diagnoses.
     pub reader: Applier,
 }
 
-/// Who makes the requests of releases.
+/// Creates the clients for the requests of releases.
 pub(super) struct Requester {
     /// With the rights of the operator.
     own: Arc<Access>,
@@ -40,8 +40,8 @@ struct Account {
 }
 
 impl Requester {
-    /// Requests are made by the operator, or as a service account of this name in the namespace of each
-    /// release.
+    /// Uses the rights of the operator, or impersonates a service account of this name in the namespace of
+    /// each release.
     pub fn new(own: Access, account: Option<&str>, impersonation: &Impersonation) -> Self {
         let account = account.map(|name| Account {
             name: name.to_owned(),
@@ -51,17 +51,17 @@ impl Requester {
         Self { own: Arc::new(own), account }
     }
 
-    /// What the operator's own requests are made with.
+    /// The clients with the operator's own rights.
     pub fn own(&self) -> &Access {
         &self.own
     }
 
-    /// Whether requests are made as a service account.
+    /// Whether requests impersonate a service account.
     pub fn is_impersonating(&self) -> bool {
         self.account.is_some()
     }
 
-    /// What the requests of a release in this namespace are made with.
+    /// The clients for the requests of a release in this namespace.
     pub fn of(&self, namespace: &str) -> Arc<Access> {
         let Some(account) = &self.account else { return self.own.clone() };
         let mut known = account.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +82,7 @@ impl Requester {
 }
 
 impl ChartController {
-    /// Whether the account exists as which the requests of a release in this namespace are made.
+    /// Fails if the service account for releases in this namespace does not exist.
     pub(super) async fn check_account(&self, namespace: &str) -> Result<(), Interruption> {
         let Some(account) = &self.requester.account else { return Ok(()) };
         account.impersonation.check(namespace, &account.name).await.map_err(|error| {
@@ -94,15 +94,15 @@ impl ChartController {
         })
     }
 
-    /// Whether a release is made as a service account, and its namespace is on its way out. The account
-    /// and its rights may be gone by then, while all objects of the namespace go with it.
+    /// Whether requests impersonate a service account, and the namespace is being deleted. The account and
+    /// its rights may not exist any more, but all objects of the namespace are deleted anyway.
     pub(super) async fn goes_with_namespace(&self, namespace: &str) -> bool {
         if !self.requester.is_impersonating() {
             return false;
         }
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = namespaces.get_metadata_opt(namespace).await;
-        // Who may not read it does not know.
+        // Without the right to read it, nothing is known.
         found.is_ok_and(|found| {
             found.is_none_or(|found| found.metadata.deletion_timestamp.is_some())
         })

@@ -1,5 +1,5 @@
-//! What the annotations of a resource ask for: those of operator-sdk's Helm operator and those of
-//! helm-operator-plugins together.
+//! Annotations of a resource that change its reconciles: those of operator-sdk's Helm operator and of
+//! helm-operator-plugins.
 
 use std::time::Duration;
 
@@ -9,28 +9,27 @@ use kube::core::DynamicObject;
 
 use crate::options::duration;
 
-/// What all annotations begin with, and what they began with before operator-sdk 1.0.
+/// The prefix of all annotations, and the one before operator-sdk 1.0.
 const PREFIXES: [&str; 2] = ["helm.sdk.operatorframework.io/", "helm.operator-sdk/"];
-/// Pauses a resource. Neither engine has such an annotation by default; helm-operator-plugins leaves
-/// its name to the program.
+/// Pauses a resource. helm-operator-plugins leaves the name of such an annotation to the program.
 const PAUSE: &str = "pause-reconcile";
 
-/// Asks for other passwords, keys and certificates than those that templates drew. Ours: the Go
-/// operators draw anew with each upgrade.
+/// Requests new passwords, keys and certificates. The Go operators have no such annotation: they
+/// generate new ones in each upgrade.
 const ROTATE: &str = "catamaran.dev/rotate";
 
-/// The shortest period that an annotation may ask for. Who may annotate a resource shall not keep the
-/// operator busy with it; watches tell of every change at once, whatever the period.
+/// The shortest reconcile period of an annotation, so that it cannot keep the operator busy. Watches
+/// report every change at once anyway.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(10);
 /// The longest one.
 const LONGEST_PERIOD: Duration = Duration::from_hours(366 * 24);
 
-/// A period that an annotation asks for, within its bounds.
+/// A reconcile period from an annotation, within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
-    /// What is asked for.
+    /// The value of the annotation.
     asked: Duration,
-    /// What is done; zero is never.
+    /// The period that applies; zero means none.
     pub used: Duration,
 }
 
@@ -40,7 +39,7 @@ impl Period {
         Self { asked, used: if asked.is_zero() { asked } else { bounded } }
     }
 
-    /// What to say if something else is done than what is asked for.
+    /// The message if the period differs from the annotation.
     pub fn refusal(&self) -> Option<String> {
         let Self { asked, used } = self;
         (asked != used).then(|| {
@@ -51,27 +50,27 @@ impl Period {
     }
 }
 
-/// What a resource's annotations ask for.
+/// The options that the annotations of a resource set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an annotation of its own")]
 pub(super) struct ReconcileOptions {
-    /// Nothing is done for it.
+    /// Whether the resource is paused.
     pub paused: bool,
-    /// Whether the annotation is there, whatever it says.
+    /// Whether the annotation for a pause exists, with any value.
     pub pausable: bool,
     upgrade_force: bool,
     rollback_force: bool,
     uninstall_wait: bool,
-    /// Which rotation of what templates drew by chance is asked for: another text asks for another one.
+    /// The rotation of generated values: another text requests new ones.
     pub rotation: String,
-    /// How often it is looked at though nothing moved, instead of what its kind's watch says.
+    /// The reconcile period, instead of that of the kind.
     pub period: Option<Result<Period, String>>,
     install: ActionAnnotations,
     upgrade: ActionAnnotations,
     uninstall: ActionAnnotations,
 }
 
-/// What is asked for one action.
+/// The annotations of one action.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ActionAnnotations {
     no_hooks: bool,
@@ -114,25 +113,25 @@ impl ReconcileOptions {
         }
     }
 
-    /// How a release is installed.
+    /// The options of an install.
     pub fn install(&self) -> ActionOptions {
         self.install.action_options()
     }
 
-    /// How it is upgraded.
+    /// The options of an upgrade.
     pub fn upgrade(&self) -> ActionOptions {
         let force = if self.upgrade_force { Force::Replace } else { Force::No };
         ActionOptions { force, ..self.upgrade.action_options() }
     }
 
-    /// How it is rolled back. Go's operators replace objects unless they are told not to, which takes
-    /// fields from autoscalers and is refused for volume claims: here only who asks for it gets it.
+    /// The options of a rollback. Go's operators replace objects by default, which removes fields of
+    /// autoscalers and fails for volume claims. Here an annotation has to request it.
     pub fn rollback(&self) -> ActionOptions {
         let force = if self.rollback_force { Force::Replace } else { Force::No };
         ActionOptions { force, ..ActionOptions::default() }
     }
 
-    /// How it is uninstalled.
+    /// The options of an uninstall.
     pub fn uninstall(&self) -> ActionOptions {
         let wait = if self.uninstall_wait { WaitStrategy::Objects } else { WaitStrategy::No };
         ActionOptions { wait, ..self.uninstall.action_options() }
@@ -149,7 +148,7 @@ impl ActionAnnotations {
     }
 }
 
-/// The longest text that is read as a duration: no longer one is told back.
+/// The longest text that is parsed as a duration, and quoted in a message.
 const LONGEST_DURATION: usize = 64;
 
 fn period(text: &str) -> Result<Period, String> {

@@ -1,4 +1,4 @@
-//! Why a release is not ready, looked for where its own watches do not reach: at pods, and at events.
+//! Finds out why a release is not ready, from pods and events.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,14 +11,14 @@ use super::readiness_watches::{CachedDiagnosis, WatchTarget};
 use super::release_cache::{NotReady, Observation};
 use crate::manager::queue::Key;
 
-/// Said of an object that its controller has not looked at: its pods cannot tell more.
+/// The reason of an object that its controller has not processed: its pods show nothing more.
 const UNSEEN: &str = "LatestGenerationNotObserved";
 
 impl ChartController {
-    /// Puts what matters most first among what is not ready, and says of that what the cause is. Its
-    /// pods are watched until it is ready; where that cannot be, it is asked again after a while.
+    /// Moves the most important of the objects that are not ready to the front, and diagnoses it. Watches its
+    /// pods until it is ready; if that does not work, the next diagnosis follows after a while.
     pub(super) async fn diagnose(&self, key: &Key, observation: &mut Observation) {
-        // The order is that of the installation: what comes first, later ones may be waiting for.
+        // In the order of installation: later objects may wait for earlier ones.
         observation.not_ready.sort_by_key(|it| !matches!(it.readiness, Readiness::Failed { .. }));
         let worst = observation.not_ready.first().filter(|worst| {
             is_worth_asking(&worst.gvk.group, &worst.gvk.kind) && !states(&worst.readiness, UNSEEN)
@@ -49,7 +49,7 @@ impl ChartController {
         }
     }
 
-    /// Looks for the cause, and watches where it was looked for; whether that tells of all changes.
+    /// Diagnoses an object, and watches what the diagnosis has read. Whether the watches report all changes.
     async fn query_cause(
         &self,
         key: &Key,
@@ -67,7 +67,7 @@ impl ChartController {
         let namespace = id.namespace.as_deref().unwrap_or_default();
         let pods = found.pods.iter().map(|labels| WatchTarget::pods(namespace, labels));
         let events = found.events.iter().map(|fields| WatchTarget::events(namespace, fields));
-        // What the object says itself, the watch on its kind tells.
+        // The watch of the kind reports what the object itself shows.
         let watched = self.readiness_watches.watch(key, pods.chain(events));
         self.readiness_watches
             .store_diagnosis(key, CachedDiagnosis { question, cause: found.cause.clone() });
@@ -82,7 +82,7 @@ fn states(readiness: &Readiness, why: &str) -> bool {
     }
 }
 
-/// Which object it is about, and what that says itself.
+/// A key for the object and its own message.
 fn diagnosis_key(about: &NotReady) -> u64 {
     let mut hasher = DefaultHasher::new();
     about.id.hash(&mut hasher);

@@ -1,5 +1,4 @@
-//! What is told of a chart resource besides its status: events, and how long the parts of its
-//! reconcile took.
+//! Publishes events about chart resources, and measures the phases of reconciles.
 
 use std::sync::Arc;
 
@@ -14,23 +13,23 @@ use crate::manager::events::{Recorder, Severity};
 use crate::metrics::{KindMetrics, Phase};
 use crate::watches::{Override, OverrideTypes};
 
-/// Tells of the resources of one kind.
+/// Publishes the events of one kind.
 pub(super) struct EventReporter {
     pub gvk: GroupVersionKind,
     pub events: Recorder,
     pub metrics: KindMetrics,
     pub on_event: Option<Arc<OnEvent>>,
-    /// Whether override values are kept back.
+    /// Whether to leave override values out.
     pub suppresses: bool,
 }
 
 impl EventReporter {
-    /// Measures a part of a reconcile until the guard is dropped.
+    /// Measures a phase of a reconcile until the guard is dropped.
     pub fn phase(&self, phase: &'static str) -> Phase {
         self.metrics.phase(phase)
     }
 
-    /// Something was done to the release.
+    /// Reports a completed action.
     pub fn action_completed(
         &self,
         resource: &DynamicObject,
@@ -43,7 +42,7 @@ impl EventReporter {
             ActionResult::Repaired => {
                 ("DriftRepaired", "Repair", "repaired: objects had been changed")
             }
-            // That it was installed, the status tells: a thousand resources make a thousand writes less.
+            // The status reports an install, which saves a write for each resource.
             ActionResult::Installed | ActionResult::Unchanged => return,
         };
         let chart = release.chart_name();
@@ -56,21 +55,21 @@ impl EventReporter {
         self.normal(resource, reason, action, &note);
     }
 
-    /// The release is gone.
+    /// Reports an uninstall.
     pub fn uninstalled(&self, resource: &DynamicObject, release: &str) {
         let note = format!("release {release} uninstalled");
         self.normal(resource, reasons::UNINSTALL_SUCCESSFUL, "Uninstall", &note);
     }
 
-    /// The resource cannot get on.
+    /// Reports a failure.
     pub fn failed(&self, resource: &DynamicObject, failure: &FailureCondition, why: &str) {
         let (FailureCondition::Irreconcilable(reason) | FailureCondition::ReleaseFailed(reason)) =
             *failure;
         self.publish(resource, Severity::Warning, (reason, "Reconcile"), why);
     }
 
-    /// A revision is about to be made with these values over the spec. Those that reach charts as strings
-    /// are told as operator-sdk does, those with types as helm-operator-plugins.
+    /// Reports override values before a new revision: strings as operator-sdk does, typed values as
+    /// helm-operator-plugins does.
     pub fn overrides(&self, resource: &DynamicObject, overrides: &[Override]) {
         for Override { key, value, types } in overrides {
             let value = if self.suppresses { "****" } else { value };
@@ -87,7 +86,7 @@ impl EventReporter {
         self.publish(resource, Severity::Normal, (reason, action), note);
     }
 
-    /// Tells of anything.
+    /// Publishes an event.
     pub fn publish(
         &self,
         resource: &DynamicObject,

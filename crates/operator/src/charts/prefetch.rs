@@ -1,8 +1,8 @@
-//! Histories that are read before their turn comes.
+//! Reads histories of several releases at once.
 //!
-//! At a start thousands of resources wait, and each wants the records of its release. One LIST for as many
-//! of those that come next as fit into little room takes the place of one for each. The watch on records
-//! tells of what is written between reading and looking; what it tells of is read once more, by itself.
+//! At a start, thousands of resources need the records of their releases. One LIST for the next resources in
+//! the queue, as many as fit into a limit, replaces one for each. The watch reports records that change
+//! between the LIST and the reconcile; these are read again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,20 +15,20 @@ use super::release_key::ReleaseKey;
 use super::revision::FIRST_LIST;
 use crate::manager::queue::{Key, Queue};
 
-/// How many bytes of records one LIST is to bring, about.
+/// The approximate size in bytes of the records that one LIST returns.
 const BYTES: usize = 1024 * 1024;
-/// How many releases the first one asks for: how large records are is not known yet.
+/// The number of releases of the first LIST, before the size of records is known.
 const FIRST: usize = 4;
-/// How many at most: the names stand in the request's line.
+/// The largest number of releases: their names are part of the URL.
 const MOST: usize = 200;
 
-/// What was read, and who waits for it.
+/// Histories that were read, and the resources that wait for one.
 pub(super) struct HistoryPrefetcher {
     queue: Arc<Queue>,
     read: Mutex<HashMap<Key, Packed>>,
-    /// Whose turn has come while a LIST is under way.
+    /// Resources whose reconcile began while a LIST is running.
     wanted: Mutex<HashSet<Key>>,
-    /// One LIST at a time; for how many releases the next one is.
+    /// One LIST at a time; the number of releases for the next one.
     size: Turn<usize>,
 }
 
@@ -38,7 +38,7 @@ impl HistoryPrefetcher {
         Self { queue: queue.clone(), read, wanted, size: Turn::new(FIRST) }
     }
 
-    /// Drops what was read for a resource.
+    /// Drops the history of a resource.
     pub fn forget(&self, key: &Key) {
         self.read().remove(key);
     }
@@ -47,7 +47,7 @@ impl HistoryPrefetcher {
         self.read().remove(key).filter(|packed| packed.name() == name)
     }
 
-    /// The resources that come next and for which nothing was read: first those that wait already.
+    /// The next resources without a history: first those that wait already.
     fn next(&self, key: &Key, most: usize) -> Vec<Key> {
         let wanted: Vec<Key> = self.wanted().iter().filter(|it| *it != key).cloned().collect();
         let read = self.read();
@@ -65,7 +65,7 @@ impl HistoryPrefetcher {
     }
 }
 
-/// Says that a resource does not wait any more, however its waiting ends.
+/// Ends the wait of a resource when it is dropped.
 struct Wanted<'a>(&'a HistoryPrefetcher, &'a Key);
 
 impl Drop for Wanted<'_> {
@@ -74,16 +74,16 @@ impl Drop for Wanted<'_> {
     }
 }
 
-/// The releases that are asked for at once: each with its resource, and the namespace of its records.
+/// The releases of one LIST: each with its resource and the namespace of its records.
 struct Batch {
-    /// `None` is all namespaces.
+    /// `None` means all namespaces.
     namespace: Option<String>,
     releases: HashMap<(String, String), Key>,
 }
 
 impl ChartController {
-    /// The history of a release as it was read ahead, or is now, together with those of others that come
-    /// next. `None` where nobody comes next, or where nobody would tell of what is written meanwhile.
+    /// The history of a release, read before or now, together with those of the next resources. `None` if
+    /// there are no next resources, or no watch reports changes meanwhile.
     pub(super) async fn prefetched(
         &self,
         driver: &Driver,
@@ -120,10 +120,10 @@ impl ChartController {
             return None;
         }
         let names: Vec<&str> = batch.releases.keys().map(|(_, name)| name.as_str()).collect();
-        // Records of other namespaces are among them: no service account may read them all.
+        // It may return records of other namespaces, which no service account may read.
         let driver = &self.requester.own().driver;
         let read = driver.histories(batch.namespace.as_deref(), &names).await;
-        // Who reads it by itself says what is wrong.
+        // The LIST for this release alone reports the error.
         let read = read.inspect_err(|error| tracing::debug!(%error, "cannot read ahead")).ok()?;
         let bytes: usize = read.iter().map(Packed::size).sum();
         *size = (BYTES * read.len().max(1) / bytes.max(1)).clamp(2, MOST);
@@ -139,8 +139,8 @@ impl ChartController {
         self.prefetcher.take(key, name)
     }
 
-    /// A release and those that come next: of its namespace if there are enough, else of all if all are
-    /// watched. Then no two of one name, or those of others would come with them.
+    /// A release and the next ones: of its namespace if there are enough, else of all namespaces if all are
+    /// watched. No two have the same name, or the LIST would return records of others.
     fn batch(&self, key: &Key, site: &ReleaseKey, name: &str, most: usize) -> Batch {
         let place = |namespace: &str| self.storage.as_deref().unwrap_or(namespace).to_owned();
         let own = (place(&site.namespace), name.to_owned());

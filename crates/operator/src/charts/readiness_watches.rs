@@ -1,8 +1,8 @@
-//! Watches that last only as long as a resource waits for something that no other watch tells of: the
-//! pods of a workload that is not ready, a definition that is to be established, an object that ends.
+//! Watches for a resource that waits for something that no other watch reports: the pods of a workload
+//! that is not ready, a CRD that is not established, an object that is being deleted. They end with the wait.
 //!
-//! Each costs a connection, so only some resources are watched over at once; others ask from time to
-//! time, as those do whose operator has not the right.
+//! Each watch needs a connection, so only some resources have one at a time. For the others, and without
+//! the right to watch, the operator makes requests from time to time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,9 +20,9 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::manager::queue::{Key, Queue};
 use crate::manager::reflectors::Reflectors;
 
-/// How many resources are watched over at once.
+/// How many resources have watches at a time.
 const MOST: usize = 64;
-/// Changes within this time wake a resource once: at most so often its status follows.
+/// Changes within this time cause one reconcile.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// The readiness watches of a manager; clones share them.
@@ -34,32 +34,32 @@ pub(crate) struct ReadinessWatches {
     rights: Arc<MissingPermissions>,
 }
 
-/// What is watched for one resource.
+/// The watches of one resource.
 struct ReleaseWatches {
     watches: HashMap<WatchTarget, Watch>,
     answer: Option<CachedDiagnosis>,
-    /// Whether something changed since the answer was found.
+    /// Whether something changed since the last diagnosis.
     news: Arc<AtomicBool>,
-    /// When it began, or something was last heard.
+    /// When the watch started, or reported the last change.
     since: Arc<Mutex<Instant>>,
 }
 
-/// One watch of a release watches; ends with it.
+/// One watch; ends when it is dropped.
 struct Watch {
     store: Arc<Store<u64>>,
     troubled: Arc<AtomicBool>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// What was found out, and of what.
+/// The result of a diagnosis, and its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CachedDiagnosis {
-    /// Tells one question from others.
+    /// Identifies the inputs.
     pub question: u64,
     pub cause: Option<FailureCause>,
 }
 
-/// What is watched: objects of one kind in one place.
+/// What to watch: objects of a kind in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WatchTarget {
     pub resource: ApiResource,
@@ -69,7 +69,7 @@ pub(crate) struct WatchTarget {
 }
 
 impl WatchTarget {
-    /// The pods that these labels select.
+    /// The pods that match these labels.
     pub fn pods(namespace: &str, labels: &str) -> Self {
         let namespace = Some(namespace.to_owned());
         Self {
@@ -80,7 +80,7 @@ impl WatchTarget {
         }
     }
 
-    /// The events that these fields select.
+    /// The events that match these fields.
     pub fn events(namespace: &str, fields: &str) -> Self {
         let namespace = Some(namespace.to_owned());
         Self {
@@ -100,12 +100,12 @@ impl WatchTarget {
 }
 
 impl ReadinessWatches {
-    /// Nothing is watched until somebody asks.
+    /// No watches yet.
     pub fn new(reflectors: Reflectors, queue: Arc<Queue>) -> Self {
         Self { reflectors, queue, open: Arc::default(), rights: Arc::default() }
     }
 
-    /// Watches these, and nothing else, for a resource: a change wakes it. Whether they all deliver.
+    /// Watches these targets, and no others, for a resource; a change causes a reconcile. Whether all watches work.
     pub fn watch(&self, key: &Key, subjects: impl IntoIterator<Item = WatchTarget>) -> bool {
         let mut open = self.open();
         let watched =
@@ -129,14 +129,14 @@ impl ReadinessWatches {
         release_watches.delivers()
     }
 
-    /// For how long something has been waited for without any news.
+    /// For how long no watch has reported a change.
     pub fn idle_time(&self, key: &Key) -> Duration {
         let open = self.open();
         let since = open.get(key).map(|release_watches| *lock(&release_watches.since));
         since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
-    /// What was found out, if the same is asked and nothing changed since; the watches go on.
+    /// The last diagnosis, if its inputs are the same and nothing changed since. The watches continue.
     pub fn cached_diagnosis(&self, key: &Key, question: u64) -> Option<CachedDiagnosis> {
         let open = self.open();
         let release_watches = open.get(key).filter(|release_watches| release_watches.delivers())?;
@@ -145,21 +145,21 @@ impl ReadinessWatches {
         (!release_watches.news.load(Ordering::Relaxed)).then(|| answer.clone())
     }
 
-    /// It is about to be found out: what changes from now on is news.
+    /// Starts a diagnosis: later changes invalidate it.
     pub fn start_diagnosis(&self, key: &Key) {
         if let Some(release_watches) = self.open().get(key) {
             release_watches.news.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Remembers what was found out.
+    /// Stores a diagnosis.
     pub fn store_diagnosis(&self, key: &Key, answer: CachedDiagnosis) {
         if let Some(release_watches) = self.open().get_mut(key) {
             release_watches.answer = Some(answer);
         }
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the watches of a resource.
     pub fn end(&self, key: &Key) {
         let ended = self.open().remove(key);
         drop(ended);
@@ -215,7 +215,7 @@ impl ReadinessWatches {
     }
 }
 
-/// What a watch leaves its news in.
+/// Where a watch reports changes.
 type ChangeSignal = (Arc<AtomicBool>, Arc<Mutex<Instant>>);
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -234,7 +234,7 @@ impl ReleaseWatches {
     }
 }
 
-/// What of an object may be news: of an event what it says, of others all but what is counted.
+/// A hash of the fields that matter: of an event its message, of other objects all but counters.
 fn digest(object: &DynamicObject) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.metadata.uid.hash(&mut hasher);

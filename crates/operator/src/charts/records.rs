@@ -1,7 +1,7 @@
-//! A watch on the records of releases: a helm command beside us is noticed without asking.
+//! A watch of release records, which notices helm commands without polling.
 //!
-//! Metadata alone, and of the revisions that count: `owner=helm,status!=superseded`. What we have written
-//! or read ourselves is known by its resourceVersion and wakes nobody.
+//! It reads the metadata of the revisions that matter: `owner=helm,status!=superseded`. The operator knows
+//! its own writes by their resourceVersion; they cause no reconcile.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,45 +16,45 @@ use crate::manager::reflectors::{Cache, Reflectors, Role, WatchSubject};
 
 /// The records that are watched.
 const SELECTOR: &str = "owner=helm,status!=superseded";
-/// A watch may tell of a write before its answer has been read: so long it is taken for our own.
+/// A watch may report a write before its response arrives: for this long, it counts as own.
 const ANSWERS: Duration = Duration::from_millis(300);
 
 /// Namespace and name of a release.
 type Id = (String, String);
 
-/// Releases whose records are followed, and for whom.
+/// The releases whose records are watched, and their resources.
 #[derive(Default)]
 struct Followed {
     releases: HashMap<Id, Release>,
-    /// The releases of each resource: a resource that goes is not looked for in all of them.
+    /// The releases of each resource, so that removing a resource does not search all releases.
     by_resource: HashMap<Key, HashSet<Id>>,
 }
 
-/// Who wrote which record.
+/// Tracks the records of releases, and who wrote them.
 #[derive(Clone)]
 pub(crate) struct ReleaseSecretInformer {
     releases: Arc<Mutex<Followed>>,
-    /// How many records of each release are there.
+    /// The number of records of each release.
     counts: Arc<Mutex<HashMap<Id, u32>>>,
     queue: Arc<Queue>,
     cache: Arc<OnceLock<Arc<Cache<Record>>>>,
-    /// The namespace of all records that are meant; `None` is each release's own.
+    /// The namespace of all records; `None`: that of each release.
     place: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
 struct Release {
-    /// Whose it is.
+    /// The resources of the release.
     keys: Vec<Key>,
-    /// The version of each revision's record that we know; [`u64::MAX`] if we deleted it.
+    /// The known version of the record of each revision; [`u64::MAX`] if the operator deleted it.
     known: HashMap<u32, u64>,
-    /// Whether somebody else has written since we read.
+    /// Whether somebody else has written a record since the operator read the history.
     stale: bool,
-    /// Whether the watch alone was believed once that there is no record.
+    /// Whether the watch has been trusted once that there is no record.
     assumed: bool,
 }
 
-/// What is kept of a record.
+/// The cached part of a record.
 #[derive(Debug)]
 struct Record {
     release: Box<str>,
@@ -73,25 +73,25 @@ impl Record {
     }
 }
 
-/// A resourceVersion, which is a number wherever the API server stores in etcd.
+/// A resourceVersion as a number, which it is if the API server uses etcd.
 fn number(version: Option<&str>) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
-/// Which release a record is of.
+/// The release of a record.
 fn id_of(key: &ObjectKey, record: &Record) -> Id {
     (key.namespace.clone().unwrap_or_default(), record.release.to_string())
 }
 
 impl ReleaseSecretInformer {
-    /// Nothing is watched until somebody asks.
+    /// Does not watch yet.
     pub fn new(queue: Arc<Queue>) -> Self {
         let (releases, counts, cache) = (Arc::default(), Arc::default(), Arc::default());
         Self { releases, counts, queue, cache, place: None }
     }
 
-    /// The same for releases whose records lie in one namespace, whatever their own: where that is not
-    /// watched anyway, it is from now on.
+    /// The same for releases with all records in one namespace. Starts to watch that namespace if it is not
+    /// watched anyway.
     pub fn stored_in(&self, place: &str, watched: &[Option<String>]) -> Self {
         let is_watched = watched.iter().any(|it| it.as_deref().is_none_or(|it| it == place));
         let mut records = Self { place: Some(place.into()), ..self.clone() };
@@ -101,12 +101,12 @@ impl ReleaseSecretInformer {
         records
     }
 
-    /// Where the records of a release lie, and its name.
+    /// The namespace of the records of a release, and its name.
     fn id(&self, namespace: &str, name: &str) -> Id {
         (self.place.as_deref().unwrap_or(namespace).to_owned(), name.to_owned())
     }
 
-    /// Wakes a resource from now on when somebody else writes a record of its release.
+    /// From now on, reconciles a resource when somebody else writes a record of its release.
     pub fn follow(&self, reflectors: &Reflectors, key: &Key, namespace: &str, name: &str) {
         let id = self.id(namespace, name);
         let mut followed = self.lock();
@@ -119,7 +119,7 @@ impl ReleaseSecretInformer {
         self.begin(reflectors);
     }
 
-    /// Begins to watch, unless that has been done.
+    /// Starts the watch, once.
     pub fn begin(&self, reflectors: &Reflectors) {
         self.cache.get_or_init(|| self.start(reflectors));
     }
@@ -131,7 +131,7 @@ impl ReleaseSecretInformer {
             content: Content::Metadata,
             role: Role::Secondary,
         };
-        // The watch tells where a record lies, whoever began it.
+        // The watch knows the namespace of a record, whoever started it.
         let records = Self { place: None, ..self.clone() };
         let beyond = self.place.as_ref().filter(|place| {
             let holds = |it: &Option<String>| it.as_deref().is_none_or(|it| it == &***place);
@@ -170,8 +170,8 @@ impl ReleaseSecretInformer {
         }
     }
 
-    /// Whether the watch shows that a release has no record, so that nobody has to ask. Believed once:
-    /// if the record is there all the same, which creating it shows, it is read.
+    /// Whether the watch shows that a release has no record, so that no request is needed. Trusted once: if
+    /// there is a record after all, creating one fails, and it is read.
     pub fn has_no_record(&self, namespace: &str, name: &str) -> bool {
         let at = ObjectKey { namespace: Some(namespace.to_owned()), name: String::new() };
         let is_seen = self.cache.get().is_some_and(|cache| cache.listed_at(&at).is_some());
@@ -190,12 +190,12 @@ impl ReleaseSecretInformer {
         counts.contains_key(&self.id(namespace, name))
     }
 
-    /// Whether records are watched, so that nobody has to ask for them.
+    /// Whether records are watched, so that no polling is needed.
     pub fn is_watching(&self) -> bool {
         self.cache.get().is_some_and(|cache| cache.is_synced())
     }
 
-    /// Returns once records are watched, or it is known that they cannot be, or when the time is over.
+    /// Returns once records are watched, or it is known that they cannot be, or after this time.
     pub async fn wait_for_sync(&self, within: Duration) {
         if let Some(cache) = self.cache.get() {
             cache.wait_for_sync(within).await;
@@ -207,12 +207,12 @@ impl ReleaseSecretInformer {
         self.with(namespace, name, |release| release.stale).unwrap_or_default()
     }
 
-    /// The history is about to be read: what is written from now on is news.
+    /// Call before reading the history: later writes are changes.
     pub fn reading(&self, namespace: &str, name: &str) {
         self.with(namespace, name, |release| release.stale = false);
     }
 
-    /// A history as it was read.
+    /// Stores the versions of a history.
     pub fn read(&self, history: &History) {
         self.with(history.namespace(), history.name(), |release| {
             for (revision, version) in history.versions() {
@@ -221,7 +221,7 @@ impl ReleaseSecretInformer {
         });
     }
 
-    /// We have written a record, or deleted it if it has no version any more.
+    /// Stores an own write, or an own deletion if there is no version.
     pub fn wrote(&self, namespace: &str, name: &str, revision: u32, version: Option<&str>) {
         self.with(namespace, name, |release| match version {
             Some(version) => drop(release.known.insert(revision, number(Some(version)))),
@@ -229,7 +229,7 @@ impl ReleaseSecretInformer {
         });
     }
 
-    /// The resource is gone.
+    /// Forgets a resource.
     pub fn forget(&self, key: &Key) {
         let mut followed = self.lock();
         for id in followed.by_resource.remove(key).unwrap_or_default() {
@@ -300,7 +300,7 @@ impl ReleaseSecretInformer {
 impl Release {
     fn knows(&mut self, revision: u32, version: u64) {
         let known = self.known.entry(revision).or_default();
-        // A revision that we deleted may be there again.
+        // A revision that the operator deleted may exist again.
         *known = if *known == u64::MAX { version } else { version.max(*known) };
     }
 }

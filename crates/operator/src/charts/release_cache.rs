@@ -1,4 +1,4 @@
-//! What is remembered of each release, so that nothing has to be asked again.
+//! The state of each release after its last action, so that an unchanged release costs no request.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use crate::manager::dependents::Dependent;
 use crate::manager::queue::Key;
 use crate::manager::reflectors::Cache;
 
-/// Releases by resource.
+/// The cached state of releases, by resource.
 #[derive(Debug, Default)]
 pub(super) struct ReleaseCache {
     releases: HashMap<Key, CachedRelease>,
     /// Releases that wait, by resource.
     waits: HashMap<Key, PendingWait>,
-    /// Seeds of renderings: random values stay the same from one rendering to the next.
+    /// Seeds of renderings, so that random values stay the same.
     seeds: HashMap<Key, RenderSeed>,
-    /// What was remediated, and is not tried again for a while.
+    /// Failed attempts that were remediated and are not repeated for a while.
     failed_attempts: HashMap<Key, FailedAttempt>,
 }
 
-/// A release that waits for something that a watch will tell.
+/// A release that waits for something that a watch reports.
 #[derive(Debug)]
 struct PendingWait {
     uid: Option<String>,
     generation: Option<i64>,
     annotations: Option<BTreeMap<String, String>>,
-    /// When it is to be looked at again at the latest.
+    /// When to reconcile it at the latest.
     until: Instant,
 }
 
-/// A release as we left it.
+/// A release after its last action.
 #[derive(Debug)]
 pub(super) struct CachedRelease {
     pub uid: Option<String>,
@@ -48,27 +48,27 @@ pub(super) struct CachedRelease {
     /// Namespace and name of the release.
     pub release: (Box<str>, Box<str>),
     pub reported: Deployed,
-    /// Which rotation of what was drawn was asked for.
+    /// The rotation of generated values that the resource requests.
     pub rotation: String,
-    /// When a certificate is to be made anew.
+    /// When a certificate has to be renewed.
     pub renew_at: Option<SystemTime>,
-    /// The values, where they do not follow from the resource alone.
+    /// The values, if they do not follow from the resource alone.
     pub values: Option<Arc<Map<String, Value>>>,
     pub objects: Vec<AppliedObjectState>,
-    /// When the status last told how its objects are.
+    /// When the status last reported the readiness of the objects.
     progress_reported_at: Option<Instant>,
 }
 
-/// How often the status follows the objects at most.
+/// How often a status may report the readiness of objects.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// An object as we left it.
+/// An object after its last apply.
 #[derive(Debug)]
 pub(super) struct AppliedObjectState {
     pub id: ObjectId,
     gvk: GroupVersionKind,
     uid: String,
-    /// The hash of what was wanted of it.
+    /// The hash of the desired object.
     wanted: u64,
     expected: AppliedState,
     /// Since when it has not been ready.
@@ -76,30 +76,30 @@ pub(super) struct AppliedObjectState {
     cache: Option<Arc<Cache<Dependent>>>,
 }
 
-/// What the caches say of a release.
+/// The state of a release by the caches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Observation {
     /// Objects that somebody changed or deleted.
     pub drifted: Vec<ObjectId>,
-    /// Those of them that are not there any more, by what the watch tells.
+    /// Those of them that the watch reports as deleted.
     pub gone: Vec<ObjectId>,
-    /// When to look again although nothing happens: a cache has not caught up with our own writes yet,
-    /// or a repair rests.
+    /// When to reconcile again without a change: a cache has not received own writes yet, or a repair
+    /// is delayed.
     pub again: Option<Duration>,
-    /// Whether there are objects that no watch tells of: nobody asked for it, or the rights are missing.
+    /// Whether no watch reports some objects: it was not started, or the rights are missing.
     pub blind: bool,
-    /// Objects that do not do their work (yet).
+    /// Objects that are not ready.
     pub not_ready: Vec<NotReady>,
 }
 
-/// An object that does not do its work (yet).
+/// An object that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NotReady {
     pub id: ObjectId,
     pub gvk: GroupVersionKind,
-    /// Why.
+    /// The reason.
     pub readiness: Readiness,
-    /// For how long it has been so.
+    /// For how long.
     pub lasts: Duration,
 }
 
@@ -117,7 +117,7 @@ impl ReleaseCache {
         self.failed_attempts.remove(key);
     }
 
-    /// What was remediated for a resource.
+    /// The failed attempt of a resource.
     pub fn failed_attempt(&self, key: &Key) -> Option<&FailedAttempt> {
         self.failed_attempts.get(key)
     }
@@ -126,19 +126,19 @@ impl ReleaseCache {
         self.failed_attempts.insert(key.clone(), refused);
     }
 
-    /// What was remediated rests until `until` says, given how often it failed.
+    /// Delays the next attempt until the time that `until` returns for the number of failures.
     pub fn delay_retry(&mut self, key: &Key, until: impl FnOnce(u32) -> Instant) {
         if let Some(refused) = self.failed_attempts.get_mut(key) {
             refused.until = Some(until(refused.times));
         }
     }
 
-    /// Its release is as it shall be.
+    /// Forgets the failed attempt: the release is as desired.
     pub fn clear_failed_attempt(&mut self, key: &Key) {
         self.failed_attempts.remove(key);
     }
 
-    /// Remembers that a release waits, and for how long at most; or that it does not.
+    /// Stores that a release waits, and for how long at most; `None`: that it does not wait.
     pub fn set_wait(&mut self, key: &Key, resource: &DynamicObject, at_most: Option<Duration>) {
         let Some(at_most) = at_most else {
             self.waits.remove(key);
@@ -153,7 +153,7 @@ impl ReleaseCache {
         self.waits.insert(key.clone(), waits);
     }
 
-    /// How long a release still has to wait if nothing happens, the resource being as it was.
+    /// How long a release still waits, if the resource has not changed.
     pub fn remaining_wait(&self, key: &Key, resource: &DynamicObject) -> Option<Duration> {
         let meta = &resource.metadata;
         let waits = self.waits.get(key).filter(|waits| {
@@ -167,7 +167,7 @@ impl ReleaseCache {
         self.releases.remove(key);
     }
 
-    /// The seed of a resource that asks for this rotation.
+    /// The seed of a resource for this rotation.
     pub fn seed(&mut self, key: &Key, rotation: &str) -> RenderSeed {
         let known = self.seeds.get(key).filter(|seed| seed.is_of(rotation)).cloned();
         known.unwrap_or_else(|| {
@@ -181,7 +181,7 @@ impl ReleaseCache {
         self.seeds.insert(key.clone(), seed);
     }
 
-    /// Whether there is a seed in the cluster, as far as is known.
+    /// Whether the cluster has a seed, as far as is known.
     pub fn is_seed_kept(&self, key: &Key) -> bool {
         self.seeds.get(key).is_some_and(RenderSeed::is_kept)
     }
@@ -190,7 +190,7 @@ impl ReleaseCache {
         self.releases.get_mut(key)
     }
 
-    /// Remembers an action that went to its end.
+    /// Stores a completed action.
     pub fn remember(
         &mut self,
         key: &Key,
@@ -220,7 +220,7 @@ impl ReleaseCache {
 }
 
 impl CachedRelease {
-    /// Whether this is about the resource as it is now, and nothing that was drawn is to be drawn anew.
+    /// Whether this is the state for the resource as it is now, and nothing has to be generated again.
     pub fn is_current(&self, resource: &DynamicObject, rotation: &str) -> bool {
         self.rotation == rotation
             && self.renew_at.is_none_or(|at| at > SystemTime::now())
@@ -229,7 +229,7 @@ impl CachedRelease {
             && self.generation.is_some()
     }
 
-    /// Whether the status may follow the objects now; else how long it has to wait.
+    /// Whether the status may report progress now; otherwise how long to wait.
     pub fn try_progress_update(&mut self, now: Instant) -> Result<(), Duration> {
         let delay = self
             .progress_reported_at
@@ -241,7 +241,7 @@ impl CachedRelease {
         Ok(())
     }
 
-    /// Looks at the objects through the caches.
+    /// Observes the objects by the caches.
     pub fn observe(&mut self, now: Instant) -> Observation {
         let mut observation = Observation::default();
         for object in &mut self.objects {
@@ -275,8 +275,8 @@ impl CachedRelease {
         observation
     }
 
-    /// The objects that nobody touched since they were left, each with its uid and the hash of what was
-    /// wanted of it then.
+    /// The objects that have not changed since the last apply, each with its uid and the hash of the
+    /// desired object.
     pub fn untouched(&mut self, now: Instant) -> HashMap<ObjectId, (u64, String)> {
         let untouched = self.objects.iter_mut().filter_map(|left| {
             let told = (left.id.clone(), (left.wanted, left.uid.clone()));
@@ -285,7 +285,7 @@ impl CachedRelease {
         untouched.collect()
     }
 
-    /// Takes in objects that were looked at, or applied again, and how they were found.
+    /// Updates the state of objects that were compared or applied again.
     pub fn repaired(&mut self, looked_at: Vec<(AppliedObjectState, &ObjectDrift)>) {
         let places = self.objects.iter().enumerate().map(|(at, known)| (known.id.clone(), at));
         let places: HashMap<ObjectId, usize> = places.collect();
@@ -305,8 +305,8 @@ impl CachedRelease {
 }
 
 impl AppliedObjectState {
-    /// What is remembered of an object. It costs time that grows with the object: not to be called
-    /// while the memory is locked.
+    /// The state of an object after an apply. The time grows with the object: do not call it while the
+    /// lock is held.
     pub fn new(
         applied: &AppliedObject,
         cache: impl Fn(&GroupVersionKind) -> Option<Arc<Cache<Dependent>>>,
@@ -324,7 +324,7 @@ impl AppliedObjectState {
         })
     }
 
-    /// What the cache says of the object.
+    /// The state of the object by the cache.
     fn drift_state(&mut self, now: Instant) -> DriftState {
         let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_synced()) else {
             return DriftState::Behind;
@@ -335,7 +335,7 @@ impl AppliedObjectState {
         self.expected.compare(observed, listed_at, now)
     }
 
-    /// Whether no watch tells of the object: nobody asked for one, or it cannot start.
+    /// Whether no watch reports the object: it was not started, or cannot start.
     fn is_unwatched(&self, now: Instant) -> bool {
         let late = self.expected.age(now) > CATCH_UP;
         self.cache.as_ref().is_none_or(|cache| late && !cache.is_synced())

@@ -1,8 +1,8 @@
-//! Where a resource's release is: its name and namespace, and whose a record is.
+//! Name and namespace of the release of a resource, and which resource a release belongs to.
 //!
-//! As with the Go operators a release is called like its resource. Where that cannot be, because the
-//! name is too long for Helm or because the release of that name is somebody else's, the name is derived
-//! from it. `status.deployedRelease.name` tells which it became, and keeps it.
+//! As in the Go operators, a release has the name of its resource. If the name is too long for Helm, or
+//! the release of that name belongs to somebody else, the name is derived from it.
+//! `status.deployedRelease.name` stores the name.
 
 use std::collections::BTreeMap;
 
@@ -20,48 +20,48 @@ use crate::manager::queue::Key;
 
 /// The longest name of a release.
 const LONGEST: usize = 53;
-/// On records: whose they are, as two kinds may have resources of one name.
+/// Label of records with the owner, because two kinds may have resources of the same name.
 const OWNER: &str = "catamaran.dev/owner";
-/// On a resource: the release of this name becomes the resource's, whoever made it.
+/// Annotation of a resource: the release of this name becomes the resource's, whoever created it.
 const ADOPT: &str = "catamaran.dev/adopt-release";
 
-/// Where a resource's release is.
+/// Name and namespace of the release of a resource.
 #[derive(Clone, Debug)]
 pub(super) struct ReleaseKey {
-    /// The release's namespace.
+    /// The namespace of the release.
     pub namespace: String,
-    /// What the release may be called; the last one can be nobody else's.
+    /// The possible names of the release; the last one is unique to the resource.
     names: Vec<String>,
-    /// The name that the status tells.
+    /// The name from the status.
     told: Option<String>,
-    /// The name that [`ADOPT`] tells.
+    /// The name from [`ADOPT`].
     adopts: Option<String>,
     /// The value of [`OWNER`].
     owner: String,
     name: String,
 }
 
-/// The release under a name.
+/// The release of a name.
 pub(super) struct FoundHistory {
     pub history: History,
-    /// Whether it is the resource's.
+    /// Whether it belongs to the resource.
     pub is_own: bool,
 }
 
-/// Whose a release is, as far as its records tell.
+/// Which resource a release belongs to, by its records.
 #[derive(Debug, PartialEq, Eq)]
 enum Ownership {
-    /// The resource's.
+    /// This resource.
     Own,
-    /// Somebody else's.
+    /// Somebody else.
     Foreign,
-    /// The release's objects have to be asked.
+    /// The objects of the release decide.
     Unknown,
 }
 
 impl ReleaseKey {
-    /// `home` is the namespace for releases of resources that have none; `shared` says that records of
-    /// several namespaces lie in one.
+    /// `home` is the namespace for releases of cluster-scoped resources. `shared`: the records of several
+    /// namespaces are in one.
     pub fn of(gvk: &GroupVersionKind, resource: &DynamicObject, home: &str, shared: bool) -> Self {
         let key = ObjectKey { namespace: resource.namespace(), name: resource.name_any() };
         let told = resource.data.pointer("/status/deployedRelease/name");
@@ -70,7 +70,7 @@ impl ReleaseKey {
         Self { adopts, ..Self::told(gvk, &key, told, home, shared) }
     }
 
-    /// The same by what the status tells, if it tells anything.
+    /// The same, with the name from the status, if there is one.
     fn told(
         gvk: &GroupVersionKind,
         key: &ObjectKey,
@@ -90,33 +90,33 @@ impl ReleaseKey {
         Self { namespace, names, told, adopts: None, owner, name }
     }
 
-    /// What tells the resource from all others.
+    /// Identifies the resource.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// What the record of a release of this resource carries.
+    /// The labels of records of this release.
     pub fn labels(&self) -> BTreeMap<String, Option<String>> {
         BTreeMap::from([(OWNER.to_owned(), Some(self.owner.clone()))])
     }
 
-    /// The names to be looked for, the likeliest first.
+    /// The possible names, the preferred one first.
     fn candidates(&self) -> impl Iterator<Item = &str> {
         let told = self.told.as_deref();
         let others = self.names.iter().map(String::as_str).filter(move |name| told != Some(name));
         told.into_iter().chain(others)
     }
 
-    /// The name to be looked for first.
+    /// The first name to try.
     pub fn preferred_name(&self) -> &str {
         self.candidates().next().unwrap_or(&self.name)
     }
 
-    /// Whose a release is. It is the resource's if this operator has written one of its records for it, if
-    /// the status or the annotation [`ADOPT`] tells it, or if a Helm operator has put the resource's uid on
-    /// the record.
+    /// Which resource a release belongs to. It belongs to this one if the operator wrote one of its records
+    /// for it, if the status or the annotation [`ADOPT`] names it, or if a Helm operator added the uid of the
+    /// resource to the record.
     ///
-    /// A release without objects, uninstalled with its history kept, is anybody's.
+    /// A release without objects, uninstalled with its history kept, may belong to anybody.
     fn belongs(&self, history: &History, owner: &Owner) -> Ownership {
         let Some(newest) = history.newest() else { return Ownership::Own };
         if history.has_authenticated() || self.adopts.as_deref() == Some(history.name()) {
@@ -134,15 +134,15 @@ impl ReleaseKey {
         Ownership::Unknown
     }
 
-    /// Whether the record says that the release is the resource's. Anybody can write that: it counts only
-    /// where the release has no objects.
+    /// Whether the record names this resource. Anybody can write that: it counts only if the release has no
+    /// objects.
     fn is_labelled(&self, history: &History) -> bool {
         let label = history.newest().and_then(|newest| newest.labels.get(OWNER));
         label.is_some_and(|owner| *owner == self.owner)
     }
 }
 
-/// Under all names that a resource's release may have there are releases of others.
+/// The error if releases of others have all possible names.
 pub(super) fn foreign(history: &History) -> Interruption {
     let name = history.name();
     Interruption::Failed {
@@ -156,27 +156,27 @@ pub(super) fn foreign(history: &History) -> Interruption {
 }
 
 impl ChartController {
-    /// Where the release of a resource is.
+    /// The release of a resource.
     pub(super) fn release_key(&self, resource: &DynamicObject) -> ReleaseKey {
         let shared = self.is_shared(resource.metadata.namespace.as_ref());
         ReleaseKey::of(&self.gvk, resource, &self.home, shared)
     }
 
-    /// The same as long as nothing is known of a resource but its name.
+    /// The same, when only the name of the resource is known.
     pub(super) fn release_key_of(&self, key: &ObjectKey) -> ReleaseKey {
         let shared = self.is_shared(key.namespace.as_ref());
         ReleaseKey::told(&self.gvk, key, None, &self.home, shared)
     }
 
-    /// Whether the records of a namespace lie with those of others.
+    /// Whether the records of a namespace are stored together with those of others.
     fn is_shared(&self, namespace: Option<&String>) -> bool {
         self.storage.is_some() && namespace.is_some() && self.storage.as_ref() != namespace
     }
 
-    /// The release of a resource: one LIST, or a part of one, and a second one where the first shows somebody
-    /// else's; none where the watch shows that there is no record yet.
+    /// Loads the release of a resource: one LIST, or a part of one; a second one if the first release belongs
+    /// to somebody else; none if the watch shows that there is no record yet.
     ///
-    /// If there is none that is the resource's, the last one that was looked at.
+    /// If no release belongs to the resource, returns the last one.
     pub(super) async fn load_history(
         &self,
         driver: &Driver,
@@ -222,7 +222,7 @@ impl ChartController {
             return Ok(history);
         }
         self.records.reading(&site.namespace, name);
-        // Records that lie elsewhere are not under the release's namespace.
+        // Records in another namespace are not listed under the release's namespace.
         let none = self.storage.is_none() && self.records.has_no_record(&site.namespace, name);
         let history = if none {
             History::empty(&site.namespace, name, jiff::Timestamp::now())
@@ -234,15 +234,15 @@ impl ChartController {
     }
 }
 
-/// A name that fits, also where objects are named after it that take no dots, and that no other resource
-/// has.
+/// A name that is short enough, has no dots (some objects are named after it), and is unique to the
+/// resource.
 fn derived(name: &str, owner: &str) -> String {
     let room = LONGEST - owner.len() - 1;
     let cut = name.get(..room.min(name.len())).unwrap_or_default();
     format!("{}-{owner}", cut.replace('.', "-").trim_end_matches('-'))
 }
 
-/// Ten digits that tell a text from others.
+/// Ten digits that identify a text.
 pub(super) fn digest(text: &str) -> String {
     let bytes = Sha256::digest(text.as_bytes());
     let number = bytes.iter().take(5).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));

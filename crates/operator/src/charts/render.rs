@@ -1,4 +1,4 @@
-//! From a resource to manifests.
+//! Renders the chart of a resource.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,40 +19,40 @@ use super::lookup::{self, LookupError, Reader};
 use crate::manager::queue::Key;
 use crate::record_key::without_keys;
 
-/// A chart asks for what it looks up one after the other; more rounds than this are a loop.
+/// The limit for rounds of lookups: in each round, a chart may look up what the last one found.
 const LOOKUP_ROUNDS: usize = 32;
 
-/// How old the list of the cluster's APIs may be for a chart that asks for it.
+/// The maximum age of the API list for a chart that reads it.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Why there are no manifests.
+/// Why a rendering failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RenderFailure {
-    /// The chart, or the values it was given.
+    /// The chart or its values are wrong.
     #[error("{0}")]
     Chart(#[from] RenderError),
-    /// The chart, given what it was told of the cluster.
+    /// The chart failed after it read the cluster.
     #[error("{0}")]
     AfterLookup(RenderError),
-    /// The same, where its message quotes a Secret that the chart looked up; it is left out.
+    /// The same. The message quotes a looked-up Secret, which is removed.
     #[error("{0}")]
     Redacted(String),
-    /// The cluster could not be asked what it can do.
+    /// Discovery failed.
     #[error("{0}")]
     Discovery(#[from] MapperError),
-    /// The cluster could not be asked for what the chart looks up.
+    /// A lookup failed.
     #[error("{0}")]
     Lookup(#[from] LookupError),
-    /// The chart never stops looking up.
+    /// The chart does not stop looking up objects.
     #[error("the chart still looks up new objects after {LOOKUP_ROUNDS} rounds")]
     EndlessLookups,
-    /// The engine broke.
+    /// The engine failed.
     #[error("the engine failed: {0}")]
     Engine(String),
 }
 
 impl RenderFailure {
-    /// Whether trying again with the same resource may help.
+    /// Whether a retry with the same resource may help.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chart(_) | Self::EndlessLookups | Self::Engine(_) => false,
@@ -62,10 +62,10 @@ impl RenderFailure {
     }
 }
 
-/// The user's values: the spec as it is.
+/// The values of the user: the spec.
 ///
 /// # Errors
-/// A message for people if the spec is not a map.
+/// A message if the spec is not a map.
 pub(super) fn values(resource: &DynamicObject) -> Result<Map<String, Value>, String> {
     match resource.data.get("spec") {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -83,7 +83,7 @@ pub(super) fn values(resource: &DynamicObject) -> Result<Map<String, Value>, Str
 }
 
 impl ChartController {
-    /// Renders the chart, fetching what it looks up.
+    /// Renders the chart, and requests what it looks up.
     pub(super) async fn render(
         &self,
         config: &Arc<Map<String, Value>>,
@@ -104,7 +104,7 @@ impl ChartController {
             let (capabilities, known) = (capabilities.clone(), lookups.clone());
             let overrides = overrides.clone();
             let budget = self.render_limits;
-            // Rendering is pure computing: it must not hold up the tasks that talk to the network.
+            // Rendering is pure computation, and must not block the tasks that use the network.
             let rendering = tokio::task::spawn_blocking(move || {
                 chart.render(&RenderInput {
                     values: &config,
@@ -132,7 +132,7 @@ impl ChartController {
                         lookups.insert(key, without_keys(found));
                     }
                 }
-                // What it was told may become another thing, of which no watch tells.
+                // The objects that it read may change, and no watch reports that.
                 Err(error) if looked || self.asks_for_apis => {
                     let told = error.to_string();
                     let hidden = sensitive(&lookups).hide(&told);
@@ -144,7 +144,7 @@ impl ChartController {
                 }
                 rendered => {
                     let mut rendered = rendered?;
-                    // Who reads the notes in a condition need not be allowed to read Secrets.
+                    // Readers of the notes in a condition need not have the right to read Secrets.
                     rendered.notes = sensitive(&lookups).hide(&rendered.notes);
                     return Ok(rendered);
                 }
@@ -154,13 +154,13 @@ impl ChartController {
     }
 }
 
-/// What the Secrets hold that a chart has looked up, by themselves or in lists.
+/// The values of the Secrets that a chart looked up, alone or in lists.
 fn sensitive(lookups: &Lookups) -> Sensitive {
     let lists = lookups.found().filter_map(|found| found.get("items")?.as_array());
     Sensitive::of(lookups.found().chain(lists.flatten()))
 }
 
-/// Whether what a chart makes depends on the APIs of the cluster.
+/// Whether the rendering of a chart depends on the APIs of the cluster.
 pub(super) fn asks_for_apis(chart: &Chart) -> bool {
     let words = b"APIVersions";
     let asks = |data: &[u8]| data.windows(words.len()).any(|window| window == words);
@@ -173,17 +173,17 @@ fn capabilities(server: &ServerCapabilities) -> Capabilities {
     Capabilities::of_cluster(version, server.api_versions.iter().cloned())
 }
 
-/// What a rendering takes from outside besides its inputs: the time, and where random values come from.
+/// The inputs of a rendering that are not deterministic: the time, and the source of random values.
 #[derive(Clone, Debug)]
 pub(super) struct RenderEntropy {
     clock: SystemTime,
-    /// Not to be guessed: random values of charts are passwords.
+    /// Unpredictable, because charts generate passwords from it.
     seed: RandomSeed,
     overrides: RandomOverrides,
 }
 
 impl RenderEntropy {
-    /// The same, with random texts that are to stay.
+    /// The same, with random texts that stay.
     pub fn with_overrides(self, overrides: RandomOverrides) -> Self {
         Self { overrides, ..self }
     }
@@ -194,14 +194,14 @@ impl RenderEntropy {
         Self { clock, seed, overrides: self.overrides.clone() }
     }
 
-    /// The same at another time, and of another seed.
+    /// The same at another time, and with another seed.
     pub fn of_another_seed(&self) -> Self {
         Self { seed: fresh_seed(), ..self.at_another_time() }
     }
 }
 
 impl ChartController {
-    /// What renderings for this resource draw.
+    /// The time and seed for renderings of this resource.
     pub(super) fn entropy(&self, key: &Key, rotation: &str) -> RenderEntropy {
         RenderEntropy {
             clock: SystemTime::now(),

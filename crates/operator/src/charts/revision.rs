@@ -1,4 +1,4 @@
-//! What is due for a release, and doing it: records, renderings, plans.
+//! From the history of a release to its next revision: renders, plans, applies.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use super::release_key::FoundHistory;
 use super::render::RenderEntropy;
 use super::render_seed::{DRAWN, Mark};
 use super::status::{self, FailureCondition};
-use super::{Action as Doing, ChartController, PendingAction};
+use super::{Action as LogicAction, ChartController, PendingAction};
 
-/// How long the first list of a kind may take before its objects are read one by one.
+/// How long to wait for the first list of a kind before reading its objects one by one.
 pub(super) const FIRST_LIST: Duration = Duration::from_secs(5);
 
-/// The right without which what is in `crds/` is left out.
+/// The right that applying the CRDs of `crds/` needs.
 const DEFINE: &str = "create and patch customresourcedefinitions.apiextensions.k8s.io";
-/// The right to read a record by itself.
+/// The right that reading a single record needs.
 const READ: &str = "get secrets";
 
 impl ChartController {
-    /// Renders with the seed that is kept, and with the random texts of the newest revision, once it
-    /// turns out that something is generated.
+    /// Renders the chart. If it generates random values, they come from the seed in the cluster, and the
+    /// random texts of the newest revision stay.
     async fn render_with_kept_values(
         &self,
         work: &mut ReconcileContext<'_>,
@@ -42,18 +42,18 @@ impl ChartController {
         facts: &ReleaseFacts,
     ) -> Result<(Rendered, RenderEntropy), Interruption> {
         let rotation = work.reconcile_options.rotation.clone();
-        let draw = self.entropy(work.key, &rotation);
-        let mut rendered = self.rendered(work, facts, &draw).await?;
-        let Some(mut drawn) = rendered.drawn else { return Ok((rendered, draw)) };
+        let entropy = self.entropy(work.key, &rotation);
+        let mut rendered = self.rendered(work, facts, &entropy).await?;
+        let Some(mut drawn) = rendered.drawn else { return Ok((rendered, entropy)) };
         let kept = self.keep_seed(work.key, &work.resource, &work.site, &rotation).await;
         let is_another = kept.map_err(|error| Interruption::Failed {
             failure: FailureCondition::Irreconcilable(reasons::RECONCILE_ERROR),
             message: error.to_string(),
             transient: true,
         })?;
-        let mut draw = self.entropy(work.key, &rotation);
+        let mut entropy = self.entropy(work.key, &rotation);
         if is_another {
-            rendered = self.rendered(work, facts, &draw).await?;
+            rendered = self.rendered(work, facts, &entropy).await?;
             drawn = rendered.drawn.unwrap_or(drawn);
         }
         let mark = Mark::new(&self.release_cache().seed(work.key, &rotation), drawn);
@@ -62,28 +62,28 @@ impl ChartController {
         {
             let kept = kept_random_texts(newest, &rendered, fresh_seed());
             if !kept.is_empty() {
-                draw = draw.with_overrides(kept);
-                rendered = self.rendered(work, facts, &draw).await?;
+                entropy = entropy.with_overrides(kept);
+                rendered = self.rendered(work, facts, &entropy).await?;
             }
         }
         work.labels.insert(DRAWN.to_owned(), Some(mark.to_string()));
         work.mark = Some(mark);
-        Ok((rendered, draw))
+        Ok((rendered, entropy))
     }
 
-    /// Whether the newest revision is what was rendered, but for what the chart generates anew: then
-    /// the difference says nothing, and a restart must not change what was generated.
+    /// Whether the newest revision equals the rendering, except for generated values. Then there is no
+    /// upgrade: a restart must not change generated values.
     ///
-    /// Not if it is to be generated anew: another rotation is asked for, or a certificate has come to
-    /// two thirds of its life. If it was made of the same seed, nothing but the time makes a difference.
-    /// Else, as after a seed was lost, or where another program wrote the revision, what cannot be told
-    /// from a change of the chart is left as it is.
+    /// False if values have to be generated again: another rotation is requested, or a certificate has
+    /// reached two thirds of its life. If both have the same seed, only the time may cause a difference.
+    /// Otherwise (the seed was lost, or another program wrote the revision) every field that depends on
+    /// generated values may differ.
     async fn is_same_but_generated(
         &self,
         history: &History,
         work: &ReconcileContext<'_>,
         facts: &ReleaseFacts,
-        (rendered, draw): (&Rendered, &RenderEntropy),
+        (rendered, entropy): (&Rendered, &RenderEntropy),
     ) -> Result<bool, Interruption> {
         let Some(newest) = history.newest() else { return Ok(false) };
         let is_deployed = newest.info.status == Status::Deployed;
@@ -92,17 +92,17 @@ impl ChartController {
             return Ok(false);
         }
         let other = match (Mark::of(newest), &work.mark) {
-            (_, None) => draw.at_another_time(),
+            (_, None) => entropy.at_another_time(),
             (Some(newest), Some(mark)) if !newest.is_current(mark) => return Ok(false),
-            (Some(newest), Some(mark)) if newest.is_of_seed(mark) => draw.at_another_time(),
+            (Some(newest), Some(mark)) if newest.is_of_seed(mark) => entropy.at_another_time(),
             _ if newest.config != *work.config => return Ok(false),
-            _ => draw.of_another_seed(),
+            _ => entropy.of_another_seed(),
         };
         let other = self.rendered(work, facts, &other).await?;
         Ok(is_same_but_generated(newest, rendered, &other))
     }
 
-    /// Renders, decides and does what is due. After this the release is deployed as the resource says.
+    /// Renders, plans and applies. Afterwards the deployed revision is the one that the resource describes.
     pub(super) async fn ensure_revision(
         &self,
         work: &mut ReconcileContext<'_>,
@@ -112,13 +112,13 @@ impl ChartController {
         self.resume_remediation(work, &history).await?;
         let chart = &self.chart.metadata().name;
         if history.newest().is_none_or(|newest| newest.chart_name() == chart) {
-            // Before anything is rendered, as what the cluster serves is one of a rendering's inputs.
+            // Before rendering, because the kinds that the cluster serves are an input of a rendering.
             self.apply_crds().await.map_err(|error| self.release_failed(&history, error))?;
         }
         let facts = history.current_facts();
-        let (rendered, draw) = self.render_with_kept_values(work, &history, &facts).await?;
+        let (rendered, entropy) = self.render_with_kept_values(work, &history, &facts).await?;
         let drawn = rendered.drawn;
-        match self.execute_decision(work, &history, &facts, (&rendered, &draw)).await {
+        match self.execute_decision(work, &history, &facts, (&rendered, &entropy)).await {
             Err(Interruption::WaitFor(until)) => {
                 Err(Interruption::WaitFor(Box::new(until.defined_by(&rendered))))
             }
@@ -126,13 +126,13 @@ impl ChartController {
         }
     }
 
-    /// Does what is due by what was rendered.
+    /// Executes the decision that follows from the history and the rendering.
     async fn execute_decision(
         &self,
         work: &ReconcileContext<'_>,
         history: &History,
         facts: &ReleaseFacts,
-        (rendered, draw): (&Rendered, &RenderEntropy),
+        (rendered, entropy): (&Rendered, &RenderEntropy),
     ) -> Result<Applied, Interruption> {
         let desired = self.desired_state(work, rendered, facts);
         match history.decide(&desired).map_err(|error| self.release_failed(history, error))? {
@@ -145,10 +145,10 @@ impl ChartController {
                 after: self.recheck_after(retry_after),
             }),
             Action::RenderAgain(next) => {
-                if self.is_same_but_generated(history, work, facts, (rendered, draw)).await? {
+                if self.is_same_but_generated(history, work, facts, (rendered, entropy)).await? {
                     return self.resume_or_reapply(history, &desired, work).await;
                 }
-                let rendered = self.rendered(work, &next, draw).await?;
+                let rendered = self.rendered(work, &next, entropy).await?;
                 self.apply(history, &self.desired_state(work, &rendered, &next), work).await
             }
             Action::Install | Action::Upgrade | Action::Resume => {
@@ -157,7 +157,7 @@ impl ChartController {
         }
     }
 
-    /// Whether the kind's logic lets a revision begin; one that was begun goes on.
+    /// Asks the kind's logic before a new revision. A revision that was interrupted continues without.
     async fn start_revision(
         &self,
         history: &History,
@@ -165,7 +165,7 @@ impl ChartController {
         work: &ReconcileContext<'_>,
     ) -> Result<(), Interruption> {
         let install = desired.release.is_install;
-        let action = if install { Doing::Install } else { Doing::Upgrade };
+        let action = if install { LogicAction::Install } else { LogicAction::Upgrade };
         let newest = history.newest().filter(|newest| newest.version == desired.release.revision);
         if newest.is_some_and(|newest| newest.info.status.is_pending()) {
             work.ctx.begin(action);
@@ -187,7 +187,7 @@ impl ChartController {
         Ok(())
     }
 
-    /// Takes a Helm operator's owner references off records; who may not does without.
+    /// Removes the owner references of a Go operator from records, if the operator has the right.
     async fn strip_owner_references(
         &self,
         driver: &Driver,
@@ -195,16 +195,16 @@ impl ChartController {
     ) -> Result<History, ReleaseError> {
         match driver.disown(history.clone()).await {
             Err(ReleaseError::Request(error)) if error.kind.is_forbidden() => {
-                let so = format!("records are not kept for an uninstall ({error})");
-                self.missing_permissions.warn_once("patch secrets", &so);
+                let effect = format!("records are not kept for an uninstall ({error})");
+                self.missing_permissions.warn_once("patch secrets", &effect);
                 Ok(history)
             }
             disowned => disowned,
         }
     }
 
-    /// Brings the definitions of `crds/`; who may not does without, and says so once. They are the chart's,
-    /// whatever a resource says, and of the whole cluster: the operator makes them itself.
+    /// Applies the CRDs of `crds/` with the operator's own rights, because they do not depend on a
+    /// resource. Without the right it logs that once.
     async fn apply_crds(&self) -> Result<(), ReleaseError> {
         if self.missing_permissions.has(DEFINE) {
             return Ok(());
@@ -213,8 +213,8 @@ impl ChartController {
             Err(ReleaseError::Definition { source_file, source })
                 if source.kind.is_forbidden() && self.missing_permissions.is_missing(DEFINE) =>
             {
-                let so = format!("the chart's are left out ({source_file})");
-                self.missing_permissions.warn_once(DEFINE, &so);
+                let effect = format!("the chart's are left out ({source_file})");
+                self.missing_permissions.warn_once(DEFINE, &effect);
                 Ok(())
             }
             defined => defined,
@@ -260,7 +260,7 @@ impl ChartController {
             let shown =
                 if is_trusted { None } else { Some(desired.with_rendered_content(deployed)) };
             let deployed = shown.as_ref().unwrap_or(deployed);
-            self.before_known(work.ctx, Doing::Repair, history, deployed).await?;
+            self.before_known(work.ctx, LogicAction::Repair, history, deployed).await?;
         }
         let _apply = self.recorder.phase("apply");
         let mut driver = self.skip_unchanged(work);
@@ -340,9 +340,9 @@ impl ChartController {
     ) -> ActionOptions {
         let install = desired.release.is_install;
         let (doing, action_options) = if install {
-            (Doing::Install, work.reconcile_options.install())
+            (LogicAction::Install, work.reconcile_options.install())
         } else {
-            (Doing::Upgrade, work.reconcile_options.upgrade())
+            (LogicAction::Upgrade, work.reconcile_options.upgrade())
         };
         let skipped = self.missing_permissions.has(DEFINE) || self.requester.is_impersonating();
         let crds = if skipped { CrdPolicy::Skip } else { self.crds };
@@ -388,7 +388,7 @@ impl ChartController {
             return Ok(false);
         }
         if let Some(deployed) = history.deployed() {
-            self.before_known(work.ctx, Doing::Repair, &history, deployed).await?;
+            self.before_known(work.ctx, LogicAction::Repair, &history, deployed).await?;
         }
         let apply = self.recorder.phase("apply");
         let driver = work.driver.clone().with_deleted_objects(found.gone.iter().cloned());
@@ -437,10 +437,10 @@ impl ChartController {
         &self,
         work: &ReconcileContext<'_>,
         facts: &ReleaseFacts,
-        draw: &RenderEntropy,
+        entropy: &RenderEntropy,
     ) -> Result<Rendered, Interruption> {
         let _render = self.recorder.phase("render");
-        self.render(&work.config, facts, draw.clone()).await.map_err(|trouble| {
+        self.render(&work.config, facts, entropy.clone()).await.map_err(|trouble| {
             Interruption::Failed {
                 transient: trouble.is_transient(),
                 message: trouble.to_string(),

@@ -1,4 +1,4 @@
-//! What the status of a chart resource says.
+//! The status of a chart resource.
 
 use catamaran_cluster::conditions::{Condition, ConditionStatus, reasons, types};
 use catamaran_cluster::readiness::Readiness;
@@ -10,24 +10,24 @@ use super::annotations::{Period, ReconcileOptions};
 use super::release_cache::NotReady;
 use crate::manager::status::StatusPatch;
 
-/// The longest message: NOTES.txt may be long, and a resource is read often.
+/// The longest message. NOTES.txt may be long, and a resource is read often.
 const MESSAGE_LIMIT: usize = 16 * 1024;
 
-/// Said of a release whose record does not fit into Helm's one Secret.
+/// The message for a release whose record does not fit into one Secret of Helm.
 const HIDDEN: &str =
     "in several Secrets, as it is too large for one: helm commands do not see this release";
 
-/// What a resource cannot get past.
+/// The condition for a failure.
 #[derive(Clone, Debug)]
 pub(super) enum FailureCondition {
-    /// No values, no manifests, no history: [`types::IRRECONCILABLE`], with this reason.
+    /// There are no values, no manifests or no history: [`types::IRRECONCILABLE`], with this reason.
     Irreconcilable(&'static str),
-    /// The release's own action failed: [`types::RELEASE_FAILED`], with this reason.
+    /// An action of the release failed: [`types::RELEASE_FAILED`], with this reason.
     ReleaseFailed(&'static str),
 }
 
 impl FailureCondition {
-    /// By the reason of what the operator's own code refused.
+    /// The condition for an error of the kind's logic, by its reason.
     pub fn of(reason: &'static str) -> Self {
         if reason == reasons::UNINSTALL_ERROR {
             Self::ReleaseFailed(reason)
@@ -37,24 +37,23 @@ impl FailureCondition {
     }
 }
 
-/// What the status says of a revision that is deployed. It is remembered of every release, and so as
-/// small as can be.
+/// The status for a deployed revision. The operator caches it for every release, so it is small.
 #[derive(Clone, Debug)]
 pub(super) struct Deployed {
     /// The revision.
     pub version: u32,
-    /// What its NOTES.txt says.
+    /// The content of its NOTES.txt.
     message: Box<str>,
     /// `deployedRelease` and `history` as JSON.
     fields: Box<str>,
-    /// What nothing that is told of it may quote.
+    /// The secret values that no message may contain.
     sensitive: Sensitive,
 }
 
 impl Deployed {
-    /// The newest revision is deployed; its manifest is shown only if that is asked for.
+    /// The newest revision is deployed. The manifest is part of the status only on request.
     pub fn new(history: &History, release: &Release, manifest: bool) -> Self {
-        // No manifest in it, as Go operators have it, unless it is wished: it shows the content of Secrets.
+        // Like the Go operators, without the manifest by default: it shows the content of Secrets.
         let mut shown = json!({ "name": release.name, "version": release.version });
         if history.is_hidden_from_helm() {
             shown["record"] = HIDDEN.into();
@@ -63,7 +62,7 @@ impl Deployed {
             shown["manifest"] = release.manifest.as_str().into();
         }
         let past: Value = history.releases().rev().map(|release| entry(release)).collect();
-        // Who may read a resource need not be allowed to read Secrets.
+        // Readers of a resource need not have the right to read Secrets.
         let sensitive = release.sensitive();
         let notes = sensitive.hide(&release.info.notes);
         let fallback = match release.version {
@@ -79,14 +78,14 @@ impl Deployed {
         }
     }
 
-    /// Leaves what the release's Secrets hold out of what an object says of itself, or its pods do.
+    /// Removes secret values of the release from the messages of an object or its pods.
     pub fn hide(&self, readiness: &mut Readiness) {
         if let Readiness::Pending { message, .. } | Readiness::Failed { message, .. } = readiness {
             *message = self.sensitive.hide(message);
         }
     }
 
-    /// Says so in the status.
+    /// Writes it into a status.
     pub fn write_to(&self, status_patch: &mut StatusPatch) {
         let reason = match self.version {
             1 => reasons::INSTALL_SUCCESSFUL,
@@ -100,7 +99,7 @@ impl Deployed {
         self.show(status_patch);
     }
 
-    /// The revision was brought back after a failure: what is said of that stays.
+    /// The revision was restored after a failure: the message about the failure stays.
     pub fn set_rolled_back(&self, status_patch: &mut StatusPatch) {
         if status_patch
             .find(types::DEPLOYED)
@@ -113,7 +112,7 @@ impl Deployed {
         self.show(status_patch);
     }
 
-    /// What is deployed, besides the conditions.
+    /// The deployed revision, without conditions.
     fn show(&self, status_patch: &mut StatusPatch) {
         if let Ok((shown, past)) = serde_json::from_str(&self.fields) {
             status_patch.set("deployedRelease", shown);
@@ -130,7 +129,7 @@ pub(super) fn set_removed(status_patch: &mut StatusPatch) {
     status_patch.set("history", Value::Null);
 }
 
-/// A revision as `status.history` tells it.
+/// A revision, as in `status.history`.
 fn entry(release: &Release) -> Value {
     json!({
         "version": release.version,
@@ -140,8 +139,8 @@ fn entry(release: &Release) -> Value {
     })
 }
 
-/// Nothing is wrong in this respect. operator-sdk's operator takes such a condition away, where
-/// helm-operator-plugins says that it is false: each resource keeps the manner that it has.
+/// The condition does not apply. operator-sdk's operator removes it, helm-operator-plugins sets it to
+/// False: the operator continues as the resource has it.
 fn set_ok(status_patch: &mut StatusPatch, type_: &str, reason: &str) {
     if has_false_conditions(status_patch) {
         status_patch.condition(Condition::new(type_, false, reason, "nothing is wrong"));
@@ -150,8 +149,8 @@ fn set_ok(status_patch: &mut StatusPatch, type_: &str, reason: &str) {
     }
 }
 
-/// Whether the resource has the manner of helm-operator-plugins: conditions that are false, or two that
-/// say the same of a failure.
+/// Whether the resource has conditions as helm-operator-plugins writes them: False ones, or two for the
+/// same failure.
 fn has_false_conditions(status_patch: &StatusPatch) -> bool {
     let (failed, failure) =
         (status_patch.find(types::RELEASE_FAILED), status_patch.find(types::IRRECONCILABLE));
@@ -165,8 +164,8 @@ fn has_false_conditions(status_patch: &StatusPatch) -> bool {
         || status_patch.find(types::PAUSED).is_some()
 }
 
-/// Whether nothing is done for the resource, in the manner of helm-operator-plugins. Who never asked
-/// for a pause hears nothing of it.
+/// Sets the condition Paused as helm-operator-plugins does. A resource that was never paused does not
+/// get it.
 pub(super) fn set_paused(status_patch: &mut StatusPatch, reconcile_options: &ReconcileOptions) {
     if reconcile_options.paused {
         let (reason, told) =
@@ -189,7 +188,7 @@ pub(super) fn set_paused(status_patch: &mut StatusPatch, reconcile_options: &Rec
     }
 }
 
-/// Says if a resource asks for a period that nobody may ask for.
+/// Reports a reconcile period outside of the limits.
 pub(super) fn set_period_accepted(status_patch: &mut StatusPatch, period: Option<Period>) {
     match period.and_then(|period| period.refusal()) {
         Some(told) => {
@@ -200,7 +199,7 @@ pub(super) fn set_period_accepted(status_patch: &mut StatusPatch, period: Option
     }
 }
 
-/// Said while everything of a release has to be gone before its resource is.
+/// The message while the objects of a release are being deleted.
 pub(super) const UNTIL_GONE: &str = "Waiting until all resources are deleted.";
 
 /// The release is uninstalled.
@@ -212,7 +211,7 @@ pub(super) fn set_uninstalled(status_patch: &mut StatusPatch, message: &str) {
     status_patch.set("deployedRelease", Value::Null);
 }
 
-/// The release's objects as the watches tell them.
+/// Reports the readiness of the objects.
 pub(super) fn set_readiness(status_patch: &mut StatusPatch, not_ready: &[NotReady]) {
     let Some((worst, delay)) = not_ready.split_first() else {
         let all = "all objects of the release are ready";
@@ -231,7 +230,7 @@ pub(super) fn set_readiness(status_patch: &mut StatusPatch, not_ready: &[NotRead
     status_patch.condition(Condition::new(types::READY, false, reason, cut(&message)));
 }
 
-/// The resource cannot get on: why, and that it is not ready.
+/// Reports a failure: the condition, and that the resource is not ready.
 pub(super) fn set_failed(
     status_patch: &mut StatusPatch,
     failure: &FailureCondition,
@@ -263,12 +262,12 @@ pub(super) fn set_failed(
     }
 }
 
-/// Something else has to happen first.
+/// Reports a wait.
 pub(super) fn set_waiting(status_patch: &mut StatusPatch, reason: &str, message: &str) {
     status_patch.condition(Condition::new(types::READY, false, reason, cut(message)));
 }
 
-/// The lines that people of the Helm operator look for in the log.
+/// Logs the lines that users of the Helm operator look for.
 pub(super) fn log(done: ActionResult, release: &Release) {
     let (name, version) = (release.name.as_str(), release.version);
     match done {

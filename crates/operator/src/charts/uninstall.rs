@@ -1,4 +1,4 @@
-//! The end of a resource: its release goes first, then the finalizer.
+//! The deletion of a resource: uninstalls the release, then removes the finalizer.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ use crate::manager::controller::{Failure, Requeue};
 use crate::manager::queue::Key;
 use crate::manager::status::{StatusPatch, Written};
 
-/// What became of a release whose resource is being deleted.
+/// The result for the release of a resource that is being deleted.
 enum Found {
     /// It is uninstalled; this was its name.
     Uninstalled(String),
     Nothing,
     /// It stays, and so do its objects.
     Orphaned,
-    /// The operator's own code does not want it to go (yet).
+    /// The kind's logic does not allow the deletion (yet).
     Refused(Interruption),
 }
 
-/// A release that is about to end, as it is rendered now.
+/// The rendering of a release that is to be uninstalled.
 struct RenderedNow {
     config: Arc<Map<String, Value>>,
     facts: ReleaseFacts,
@@ -48,7 +48,7 @@ impl RenderedNow {
 }
 
 impl ChartController {
-    /// Uninstalls the release of a resource that is being deleted, then lets the resource go.
+    /// Uninstalls the release of a resource that is being deleted, then removes the finalizer.
     pub(super) async fn uninstall(
         &self,
         target: &StatusTarget<'_>,
@@ -126,8 +126,8 @@ impl ChartController {
         }
     }
 
-    /// Lets a resource go whose release cannot be uninstalled as its service account any more: what is in
-    /// the namespace goes with the namespace.
+    /// Removes the finalizer if the release cannot be uninstalled as its service account any more, because
+    /// the namespace, with all its objects, is being deleted.
     async fn leave_to_namespace(
         &self,
         target: &StatusTarget<'_>,
@@ -142,7 +142,7 @@ impl ChartController {
         self.remove_finalizer(target, resource, status_patch).await
     }
 
-    /// Removes the finalizer; says in the status that the release is gone, if somebody will see it.
+    /// Removes the finalizer. Reports the uninstall in the status, if the resource stays for others.
     async fn remove_finalizer(
         &self,
         target: &StatusTarget<'_>,
@@ -169,8 +169,8 @@ impl ChartController {
         Ok(Requeue::Never)
     }
 
-    /// The records of the release are gone, perhaps with its namespace: what they told of is found once
-    /// more by rendering. What cannot be rendered holds nobody up.
+    /// Deletes objects if the records of the release do not exist any more, perhaps because of its namespace:
+    /// a rendering shows which. If it fails, the deletion continues.
     async fn delete_leftovers(
         &self,
         driver: &Driver,
@@ -183,7 +183,7 @@ impl ChartController {
         };
         let owner = self.owner(ctx);
         let swept = match driver.sweep(&rendered_now.desired(self).owned_by(&owner), &owner).await {
-            // Nothing of such a manifest was ever sent.
+            // The operator never sent anything of such a manifest.
             Err(
                 error @ (ReleaseError::Manifest(_)
                 | ReleaseError::Object { .. }
@@ -200,10 +200,10 @@ impl ChartController {
         Ok(())
     }
 
-    /// The history by which a release is uninstalled, once the kind's logic lets it go.
+    /// The history for an uninstall, once the kind's logic allows it.
     ///
-    /// If the newest record is not to be acted on, or cannot be read, the hooks are those of the chart as it
-    /// is rendered now: a record of their own says so. If it cannot be rendered, no hook is run.
+    /// If the newest record is not trusted, or cannot be read, the hooks are those of a new rendering: a record
+    /// of its own describes them. If the rendering fails, no hook runs.
     pub(super) async fn prepare_uninstall(
         &self,
         driver: &Driver,
@@ -241,7 +241,7 @@ impl ChartController {
         driver.begin_uninstall(history, desired.as_ref()).await.map(Ok)
     }
 
-    /// What the release would be now; `None` if that cannot be rendered.
+    /// The current rendering of the release; `None` if it fails.
     async fn rendered_now(
         &self,
         key: &Key,
@@ -263,8 +263,8 @@ impl ChartController {
         }
     }
 
-    /// Uninstalls the release if it is the resource's and nobody asked for its objects to stay; one that merely has the name of
-    /// this resource is not ours to remove.
+    /// Uninstalls the release if it belongs to the resource and no annotation keeps its objects. A release
+    /// that only has the same name stays.
     async fn remove_release(
         &self,
         driver: &Driver,

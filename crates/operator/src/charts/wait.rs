@@ -1,4 +1,4 @@
-//! What a release waits for, and how it is heard of without asking.
+//! Waits of a release: which watch reports their end.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::readiness_watches::WatchTarget;
 use super::reconcile::{Interruption, RECHECK};
 use crate::manager::queue::Key;
 
-/// Said while the kind of an object is not served, though its definition is the release's own.
+/// The reason while the API server does not serve a kind whose CRD is part of the release.
 pub(super) const NOT_SERVED: &str = "KindNotServedYet";
-/// How long to wait at most where a watch will tell: a net below the nets.
+/// The longest wait if a watch reports the end; only a safety net.
 const LONG: Duration = Duration::from_mins(5);
-/// For so long after the last news it is looked for causes that no watch of ours tells.
+/// For this long after the last change, the operator looks for causes that none of its watches reports.
 const YOUNG: Duration = Duration::from_secs(5);
 
-/// Something has to happen to an object.
+/// A wait for a change of an object.
 pub(super) struct WaitCondition {
     pub reason: String,
     pub message: String,
@@ -32,21 +32,21 @@ pub(super) struct WaitCondition {
 }
 
 impl WaitCondition {
-    /// What a release says that it waits for.
+    /// The wait that a release reports.
     pub fn told(waiting: Waiting) -> Self {
         let Waiting { role, object, gvk, why, reason, message, at_most, .. } = waiting;
         let message = format!("{role} {} {}: {message}", object.kind, object.name);
         Self { reason, message, object, version: Some(gvk.version), why, at_most }
     }
 
-    /// Until an object is there, or is gone.
+    /// A wait until an object exists, or does not exist any more.
     pub fn of(reason: &str, message: String, object: ObjectId) -> Self {
         let reason = reason.to_owned();
         Self { reason, message, object, version: None, why: HookReason::Gone, at_most: None }
     }
 
-    /// The same for the definition of the object's kind, where that is what is missing: it is among what
-    /// was rendered.
+    /// The same for the CRD of the object's kind, if that is what is missing: it is part of the
+    /// rendering.
     pub fn defined_by(self, rendered: &Rendered) -> Self {
         if self.reason != NOT_SERVED {
             return self;
@@ -69,8 +69,8 @@ impl WaitCondition {
 }
 
 impl ChartController {
-    /// Whatever becomes of the object wakes the resource: the watch on its kind, or one for this alone;
-    /// where neither can be, it is looked at again soon.
+    /// Makes changes of the object cause a reconcile: by the watch of its kind, or by one of its own. If
+    /// neither works, the reconcile runs again soon.
     pub(super) async fn wait_for(&self, key: &Key, until: WaitCondition) -> Interruption {
         let at_most = until.at_most.unwrap_or(LONG).max(RECHECK);
         let after = if until.why == HookReason::Pause {
@@ -81,7 +81,7 @@ impl ChartController {
             let told = tellers.is_some_and(|tellers| self.readiness_watches.watch(key, tellers));
             let ObjectId { group, kind, .. } = &until.object;
             let silence = self.readiness_watches.idle_time(key);
-            // That its pod cannot start may be told by events alone.
+            // Only events may show that its pod cannot start.
             let more =
                 until.why == HookReason::End && is_worth_asking(group, kind) && silence < YOUNG;
             match (told, more) {
@@ -93,7 +93,7 @@ impl ChartController {
         Interruption::Wait { reason: until.reason, message: until.message, after }
     }
 
-    /// Where it can be heard of; `None` if that is not known.
+    /// What to watch for it; `None` if that is not known.
     async fn watch_targets(&self, until: &WaitCondition) -> Option<Vec<WatchTarget>> {
         let ObjectId { group, kind, namespace, name } = &until.object;
         let mut tellers = Vec::new();
@@ -101,7 +101,7 @@ impl ChartController {
         let is_cached = gvk.as_ref().is_some_and(|gvk| {
             until.why == HookReason::End && self.cache(gvk).is_some_and(|cache| cache.is_synced())
         });
-        // What ends is watched with its kind; what is to go may carry no label of ours.
+        // The watch of the kind reports a Job or a pod. An object that is deleted may lack the label.
         if namespace.is_none() || !is_cached {
             let Mapping { resource, .. } = match &gvk {
                 Some(gvk) => self.mapper.resolve(gvk).await.ok()?,

@@ -1,7 +1,7 @@
-//! Requests that are driven by one runtime, whoever makes them.
+//! Requests that run on one runtime, whoever makes them.
 //!
-//! A connection belongs to the runtime on which it was opened: if a reconcile opened it, a watch or a
-//! lease that shares it would stand still while that reconcile computes.
+//! A connection belongs to the runtime that opened it. If a reconcile opened it, a watch or a Lease on the same
+//! connection would stop while that reconcile computes.
 
 use std::task::{Context, Poll};
 
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use tower::{BoxError, Service};
 
-/// A client whose requests and connections run on one runtime.
+/// A client with its requests and connections on one runtime.
 #[derive(Clone)]
 pub(super) struct Driven<S> {
     inner: S,

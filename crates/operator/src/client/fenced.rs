@@ -1,8 +1,8 @@
-//! A request's body that asks the fence once more when it is sent.
+//! A request body that checks the fence again when it is sent.
 //!
-//! Between the making of a request and its sending lie a token that is renewed, a connection that is
-//! opened, a queue: a process may be frozen in each. A body that is refused ends the connection before
-//! the API server has the whole request, so that nothing is written.
+//! A token may be renewed, a connection opened, or a request queued between making and sending it, and a
+//! process may be frozen meanwhile. A refused body ends the connection before the API server has the whole
+//! request, so nothing is written.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use tower::BoxError;
 
 use crate::leader_election::Fence;
 
-/// Whether a request changes something: whatever is not a question.
+/// Whether a request may change something: anything but GET and the like.
 pub(super) fn is_write(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -23,7 +23,7 @@ pub(super) fn is_write(method: &Method) -> bool {
 /// A body that is sent only while the fence is open.
 pub(super) struct FencedBody {
     body: Body,
-    /// `None` for what writes nothing.
+    /// `None` for requests that change nothing.
     fence: Option<Fence>,
 }
 

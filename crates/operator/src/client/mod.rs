@@ -1,7 +1,7 @@
-//! The connection to the API server.
+//! Clients for the API server.
 //!
-//! kube's layers, over an HTTP client of our own, so that the fence stands at both ends of them: before
-//! a request is made, and where its body is handed to the connection ([`fenced`]).
+//! They use kube's layers over an HTTP client of this crate, so that the fence is checked twice: before a
+//! request is made, and when its body is sent ([`fenced`]).
 
 mod driven;
 mod fenced;
@@ -32,23 +32,23 @@ pub(crate) use impersonation::Impersonation;
 use throttle::GateLayer;
 pub(crate) use throttle::{RateLimit, advised};
 
-/// The ways to the API server.
+/// The clients of a manager.
 #[derive(Clone)]
 pub(crate) struct Connections {
-    /// For all the work: writes pass only while the fence is open.
+    /// For all work: allows writes only while the fence is open.
     pub work: Client,
-    /// For what is no work: the lease itself, and questions that are asked by POST (who is this, what
-    /// may they).
+    /// For the Lease itself, and for reviews that are requested by POST, such as who this is and what they
+    /// may do.
     pub plain: Client,
     /// For work as a service account.
     pub impersonation: Impersonation,
 }
 
-/// Connects as a kubeconfig says, or as the environment does ($KUBECONFIG, ~/.kube/config, the service
+/// Connects as the kubeconfig or the environment configures ($KUBECONFIG, ~/.kube/config, the service
 /// account of a pod).
 ///
 /// # Errors
-/// A message for people.
+/// A message.
 pub(crate) async fn connect(
     kubeconfig: Option<&Path>,
     operator: &str,
@@ -83,8 +83,8 @@ pub(crate) async fn connect(
     })
 }
 
-/// A client that never tries a request again: the queue does, which knows what else is to do, while a
-/// retry of the client's would hold a worker for minutes, and send a POST again whose answer was lost.
+/// A client that does not retry. The queue does, which knows what else there is to do. A retry of the
+/// client would block a worker for minutes, and repeat a POST whose response was lost.
 fn client(
     config: &Config,
     fence: &Fence,
@@ -107,12 +107,12 @@ fn client(
     Ok(builder.with_layer(gate).build())
 }
 
-/// Opens connections, each of which ends when the other end has gone without a word.
+/// Opens connections that end when the other end does not answer any more.
 fn tcp(timeouts: Timeouts) -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    // Bytes that were sent are acknowledged within this time, and so are probes while nothing is sent.
+    // Sent bytes are acknowledged within this time, and so are probes of an idle connection.
     tcp.set_tcp_user_timeout(Some(timeouts.body));
     tcp.set_keepalive(Some(timeouts.body));
     tcp.set_keepalive_interval(Some(timeouts.body / 3));
@@ -125,7 +125,7 @@ pub(crate) fn in_cluster() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// A number that nobody can guess, another one at every call.
+/// An unpredictable number, different in every call.
 pub(crate) fn fresh() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())

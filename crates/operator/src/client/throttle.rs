@@ -1,5 +1,5 @@
-//! What every request passes first: the fence, the cap on requests where one is wanted, a deadline for
-//! the answer, and the count of answers.
+//! What every request passes first: the fence, the optional rate limit, the timeout for the response, and the
+//! count of responses.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,23 +21,23 @@ use super::fenced::is_write;
 use crate::leader_election::Fence;
 use crate::metrics::Metrics;
 
-/// A cap on requests: so many a second, and so many at once after a pause.
+/// A rate limit: requests per second, and a burst.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     every: Duration,
     burst: u32,
-    /// When the next request would be due if they came evenly.
+    /// When the next request is due at a steady rate.
     next: Mutex<Option<Instant>>,
 }
 
 impl RateLimit {
-    /// `None` if `per_second` is no cap (zero or less).
+    /// `None` if `per_second` is no limit (zero or less).
     pub fn new(per_second: f64, burst: u32) -> Option<Self> {
         let every = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
         (per_second > 0.0).then(|| Self { every, burst: burst.max(1), next: Mutex::default() })
     }
 
-    /// Whether a request may be made at once; takes its place if so.
+    /// Whether a request may be made now; counts it if so.
     pub fn try_take(&self, now: Instant) -> bool {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let due = self.due(*next, now);
@@ -48,7 +48,7 @@ impl RateLimit {
         is_due
     }
 
-    /// When a request may be made; takes its place.
+    /// When a request may be made; counts it.
     fn reserve(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let due = self.due(*next, now);
@@ -56,7 +56,7 @@ impl RateLimit {
         due.max(now)
     }
 
-    /// When the next request is due if they came evenly, with the credit of a pause.
+    /// When the next request is due at a steady rate, with the burst after a pause.
     fn due(&self, next: Option<Instant>, now: Instant) -> Instant {
         let credit = self.every.saturating_mul(self.burst - 1);
         let full = now.checked_sub(credit).unwrap_or(now);
@@ -65,12 +65,12 @@ impl RateLimit {
 }
 
 tokio::task_local! {
-    /// The longest that the API server has asked whoever runs here to wait.
+    /// The longest time that the API server has asked the current task to wait.
     static ADVICE: Cell<Duration>;
 }
 
-/// Runs a future, and says for how long the API server asked it to wait (`Retry-After`), zero if it did
-/// not: whoever tries again does so no sooner.
+/// Runs a future, and returns for how long the API server asked it to wait (`Retry-After`); zero if it did
+/// not. A retry must not come sooner.
 pub(crate) async fn advised<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let heard = async {
         let done = work.await;
@@ -83,12 +83,12 @@ fn heed<B>(answer: &Response<B>) {
     let seconds =
         answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     if let Some(seconds) = seconds.filter(|_| !answer.status().is_success()) {
-        // Whoever is beside the queue has a pace of its own.
+        // Tasks without a queue have a rate of their own.
         let _ = ADVICE.try_with(|wait| wait.set(wait.get().max(Duration::from_secs(seconds))));
     }
 }
 
-/// Makes a [`Gate`].
+/// Creates a [`RequestService`].
 #[derive(Clone)]
 pub(super) struct GateLayer {
     fence: Fence,
@@ -119,7 +119,7 @@ impl<S> Layer<S> for GateLayer {
     }
 }
 
-/// A client that is asked through the gate.
+/// A client behind these checks.
 #[derive(Clone)]
 pub(super) struct RequestService<S> {
     inner: S,

@@ -1,15 +1,15 @@
-//! The fence: whether this process may write at this moment.
+//! The fence: whether this process may write now.
 //!
-//! Who is frozen does not notice that its lease runs out; when it wakes, another leads. So the right to
-//! write ends by a clock and not by anybody's deed: it is extended with every renewal of the lease and
-//! looked at before every write, where the bytes go out ([`crate::client`]). The clock is the one that
-//! goes on while a process is stopped and while a machine sleeps.
+//! A frozen process does not notice that its Lease expires; when it continues, another one leads. So the
+//! right to write ends by a clock. Every renewal of the Lease extends it, and every write checks it when its
+//! bytes are sent ([`crate::client`]). The clock continues while a process is stopped and while a machine
+//! sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A moment of the machine's clock that nobody sets and that never stands still.
+/// A time of a clock that nobody can set and that never stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(Duration);
 
@@ -39,25 +39,25 @@ impl std::ops::Add<Duration> for Moment {
     }
 }
 
-/// Why a write was not made.
+/// The fence refused a write.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("not written: this process does not hold the lease (any more)")]
 pub(crate) struct Fenced;
 
-/// Shared by whoever extends the right to write and whoever needs it.
+/// The right to write, shared by the leader election and the clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Fence(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Nanoseconds of the clock up to which may be written.
+    /// The time until which writes are allowed, in nanoseconds.
     until: AtomicU64,
-    /// Never to be opened again.
+    /// Whether it is closed for ever.
     sealed: AtomicBool,
 }
 
 impl Fence {
-    /// Without elections: always open, until it is sealed.
+    /// Without leader election: open until it is sealed.
     pub fn open() -> Self {
         Self::until(u64::MAX)
     }
@@ -72,18 +72,18 @@ impl Fence {
         Self(Arc::new(state))
     }
 
-    /// Lets writes pass up to this moment.
+    /// Allows writes until this time.
     pub fn extend(&self, until: Moment) {
         let nanos = u64::try_from(until.0.as_nanos()).unwrap_or(u64::MAX);
         self.0.until.store(nanos, Ordering::Release);
     }
 
-    /// Lets no write pass ever again.
+    /// Closes the fence for ever.
     pub fn seal(&self) {
         self.0.sealed.store(true, Ordering::Release);
     }
 
-    /// Whether may be written now.
+    /// Whether writes are allowed now.
     ///
     /// # Errors
     /// [`Fenced`] if not.

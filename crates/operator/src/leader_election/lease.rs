@@ -1,4 +1,4 @@
-//! A lease: read, taken, renewed, released.
+//! A Lease: reads, takes, renews and releases it.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -13,31 +13,31 @@ use kube::api::{WatchEvent, WatchParams};
 use super::LeaseConfig;
 use super::lock::Lock;
 
-/// How long one watch lasts at most, in seconds, if nothing happens.
+/// The timeout of a watch, in seconds.
 const WATCH: u32 = 290;
 
-/// Why a wait for the lease ended.
+/// Why waiting for the Lease ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// It may be free, or something changed that is worth a look.
+    /// It may be free, or has changed.
     Look,
-    /// It cannot be watched for want of a right.
+    /// The right to watch it is missing.
     Forbidden,
 }
 
-/// How a watch on the lease ended.
+/// How a watch of the Lease ended.
 enum Seen {
     MayBeFree,
     Nothing,
 }
 
-/// What we know of the lease.
+/// The known state of the Lease.
 #[derive(Clone)]
 pub(super) struct Record {
     lock: Lock,
     lease_config: LeaseConfig,
     duration: Duration,
-    /// The lease as we last saw it, and when it had last changed by our own clock.
+    /// The Lease when it was last read, and when it last changed by the local clock.
     seen: Option<(Lease, Instant)>,
 }
 
@@ -46,10 +46,10 @@ impl Record {
         Self { lock, lease_config, duration, seen: None }
     }
 
-    /// Whether nobody else holds it, or nobody can be asked.
+    /// Whether nobody else holds it, or it cannot be read.
     ///
     /// # Errors
-    /// What the API server answers, besides that the right is missing.
+    /// The error of the API server, unless the right is missing.
     pub async fn is_free(&mut self) -> Result<bool, kube::Error> {
         match self.lock.get(&self.lease_config.name).await {
             Ok(Some(lease)) => self.see(lease),
@@ -60,7 +60,7 @@ impl Record {
         Ok(self.may_take())
     }
 
-    /// What it takes to hold it.
+    /// The right that holding it needs.
     pub fn right(&self) -> &'static str {
         self.lock.right()
     }
@@ -73,18 +73,18 @@ impl Record {
         &self.lease_config.name
     }
 
-    /// Who held the lease when we last saw it.
+    /// The holder when the Lease was last read.
     pub fn holder(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|(lease, _)| holder(lease))
     }
 
-    /// Takes or renews the lease; false if it is somebody else's.
+    /// Takes or renews the Lease; false if another process has it.
     ///
     /// # Errors
-    /// What the API server answers, besides that somebody else was quicker.
+    /// The error of the API server, unless another process was faster.
     pub async fn take(&mut self) -> Result<bool, kube::Error> {
         let Some(lease) = self.lock.get(&self.lease_config.name).await? else {
-            // Deleted by hand it is still its holder's, who makes it anew: it may write till then.
+            // Somebody deleted it: its holder creates it again, and may write until it expires.
             if !self.may_take() {
                 return Ok(false);
             }
@@ -99,7 +99,7 @@ impl Record {
         self.written(self.lock.replace(&self.lease_config.name, &claim).await)
     }
 
-    /// Whether it is ours, nobody's, or has run out.
+    /// Whether this process holds it, nobody holds it, or it has expired.
     fn may_take(&self) -> bool {
         self.seen.as_ref().is_none_or(|(lease, changed)| match holder(lease) {
             None => true,
@@ -109,8 +109,8 @@ impl Record {
         })
     }
 
-    /// Watches the lease until it is let go, or has run out without being renewed. After a watch that
-    /// failed it is looked at again after `pause`.
+    /// Watches the Lease until it is released or expires. After a watch that failed, reads it again after
+    /// `pause`.
     pub async fn until_free(&mut self, pause: Duration) -> Waited {
         match self.watch().await {
             Ok(Seen::MayBeFree) => return Waited::Look,
@@ -122,7 +122,7 @@ impl Record {
         Waited::Look
     }
 
-    /// Follows the lease as long as others hold it; ends with the watch.
+    /// Watches the Lease as long as others hold it; ends with the watch.
     async fn watch(&mut self) -> Result<Seen, kube::Error> {
         let Lock::Lease(api) = self.lock.clone() else { return Ok(Seen::Nothing) };
         let name = format!("metadata.name={}", self.lease_config.name);
@@ -154,17 +154,17 @@ impl Record {
         }
     }
 
-    /// For how long the lease is good if nobody renews it.
+    /// For how long the Lease is valid without renewal.
     fn left(&self) -> Duration {
         let left =
             |(lease, changed): &(Lease, Instant)| good_for(lease).saturating_sub(changed.elapsed());
         self.seen.as_ref().map(left).unwrap_or_default()
     }
 
-    /// Gives the lease up, if it is still ours.
+    /// Releases the Lease, if this process holds it.
     ///
     /// # Errors
-    /// What the API server answers, besides that it is somebody else's.
+    /// The error of the API server, unless another process holds it.
     pub async fn release(&mut self) -> Result<(), kube::Error> {
         let Some(mut lease) = self.lock.get(&self.lease_config.name).await? else { return Ok(()) };
         if holder(&lease) != Some(self.identity()) {
@@ -172,7 +172,7 @@ impl Record {
         }
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = None;
-        // As client-go does: whoever does not look at the holder sees a lease that has run out.
+        // As client-go does: clients that do not read the holder see an expired Lease.
         spec.lease_duration_seconds = Some(1);
         spec.renew_time = Some(MicroTime(Timestamp::now()));
         let released = self.lock.replace(&self.lease_config.name, &lease).await;
@@ -199,7 +199,7 @@ impl Record {
         }
     }
 
-    /// The lease in our name, over the one that is there.
+    /// The Lease with this process as holder, based on the existing one.
     fn claim(&self, before: Option<&Lease>) -> Lease {
         let now = MicroTime(Timestamp::now());
         let old = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();

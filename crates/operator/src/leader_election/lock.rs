@@ -1,4 +1,4 @@
-//! Where a lease is kept: in a Lease, or in an annotation of a ConfigMap, as before Leases were.
+//! Where the lock is stored: in a Lease, or in an annotation of a ConfigMap, as before Leases existed.
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -9,17 +9,17 @@ use kube::{Api, Client, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Where client-go kept a leader in a ConfigMap.
+/// The annotation in which client-go stored a leader in a ConfigMap.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
-/// Where a lease is kept.
+/// A lock in the cluster.
 #[derive(Clone)]
 pub(super) enum Lock {
     Lease(Api<Lease>),
     ConfigMap(Api<ConfigMap>),
 }
 
-/// The leader as client-go writes it into the annotation.
+/// The leader, as client-go writes it into the annotation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Written {
@@ -39,7 +39,7 @@ impl Lock {
         Self::ConfigMap(Api::namespaced(client, namespace))
     }
 
-    /// What it takes.
+    /// The right that it needs.
     pub fn right(&self) -> &'static str {
         match self {
             Self::Lease(_) => "get, create and update leases.coordination.k8s.io",
@@ -70,7 +70,7 @@ impl Lock {
         }
     }
 
-    /// Writes over the one that was seen, and no other.
+    /// Replaces the version that was read, and no other.
     pub async fn replace(&self, name: &str, lease: &Lease) -> Result<Lease, kube::Error> {
         match self {
             Self::Lease(api) => api.replace(name, &PostParams::default(), lease).await,
@@ -87,7 +87,7 @@ impl Lock {
 
 fn read(map: ConfigMap) -> Lease {
     let leader = map.annotations().get(LEADER);
-    // What cannot be read is nobody's, as client-go has it.
+    // An annotation that cannot be parsed has no holder, as in client-go.
     let leader: Written =
         leader.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let spec = LeaseSpec {
@@ -105,7 +105,7 @@ fn read(map: ConfigMap) -> Lease {
 
 fn written(lease: &Lease) -> String {
     let spec = lease.spec.clone().unwrap_or_default();
-    // In whole seconds, as client-go writes and reads it there.
+    // In whole seconds, as client-go writes and reads it.
     let seconds = |time: Option<MicroTime>| {
         time.and_then(|MicroTime(time)| Timestamp::from_second(time.as_second()).ok())
     };

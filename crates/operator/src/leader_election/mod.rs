@@ -1,10 +1,10 @@
-//! Leadership: of several managers of one operator, one works at a time.
+//! Leader election: of several processes of an operator, one reconciles.
 //!
-//! The rules are client-go's: a Lease is written with its resourceVersion as a precondition, so that
-//! of two who try one fails; whether somebody else's lease has run out is counted by our own clock
-//! from when we last saw it change, so that clocks need not agree; who cannot renew in time gives up
-//! before others may take over; who ends lets go. Beyond them: who stands by watches the lease and does
-//! not poll, and a [`Fence`] keeps a leader from writing that does not know yet that it is none.
+//! The rules are those of client-go. Writes of the Lease have its resourceVersion as a precondition, so one
+//! of two candidates fails. A candidate measures with its own clock how long the Lease has not changed, so
+//! clocks need not agree. A leader that cannot renew in time gives up before others may take over. A process
+//! that ends releases the Lease. In addition, candidates watch the Lease instead of polling it, and a
+//! [`Fence`] prevents writes of a leader that does not know yet that it has lost the Lease.
 
 mod fence;
 mod lease;
@@ -22,29 +22,29 @@ pub(crate) use fence::{Fence, Moment};
 use lease::{Record, Waited};
 use lock::Lock;
 
-/// How long a lease is good without being renewed.
+/// How long a Lease is valid without renewal.
 const LEASE: Duration = Duration::from_secs(15);
-/// How long a leader tries to renew before it gives up; after that it writes nothing. What it has sent
-/// until then has the rest of the lease to arrive.
+/// How long a leader tries to renew before it gives up; then it writes nothing. Requests that it has sent
+/// have the rest of the Lease's time to arrive.
 const RENEW_WITHIN: Duration = Duration::from_secs(10);
-/// How often is tried, to renew or, where the lease cannot be watched, to acquire.
+/// How often to try, to renew or, if the Lease cannot be watched, to acquire.
 const RETRY: Duration = Duration::from_secs(2);
-/// How long one renewal may take: the next one goes by a new connection, so that one that is half open does not
+/// The deadline of one renewal. The next one uses a new connection, so that a half-open connection does not
 /// cost the leadership.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// Which lease, and in whose name.
+/// The Lease, and the identity of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseConfig {
-    /// The Lease's namespace.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// The Lease's name.
+    /// The name of the Lease.
     pub name: String,
-    /// Who we are: another one for every process.
+    /// The identity, different for every process.
     pub identity: String,
 }
 
-/// Leadership that is held: renewed by a task of its own until it is lost or [`Leadership::release`]d.
+/// Leadership: a task renews it until it is lost or [`Leadership::release`]d.
 pub(crate) struct Leadership {
     record: Record,
     lost: CancellationToken,
@@ -53,10 +53,10 @@ pub(crate) struct Leadership {
 }
 
 impl Leadership {
-    /// Waits until nobody else leads, then opens the fence. Errors are logged and tried again.
+    /// Waits until nobody else leads, then opens the fence. Logs errors and retries.
     ///
-    /// Where the right to the Lease is missing a ConfigMap of its name does, as projects of old Helm
-    /// operators allow it. Where that is missing, too, nobody leads: two replicas must not both work.
+    /// Without the right to the Lease it uses a ConfigMap of the same name, as old Helm operators do. Without
+    /// that right, too, nobody leads: two replicas must not reconcile at the same time.
     pub async fn acquire(
         client: Client,
         lease_config: LeaseConfig,
@@ -105,8 +105,8 @@ impl Leadership {
         self.metrics.leads(self.record.name(), false);
     }
 
-    /// Lets go, so that the next one need not wait for the lease to run out. The fence must be sealed:
-    /// from here on another one may write.
+    /// Releases the Lease, so that the next leader need not wait until it expires. The fence must be sealed
+    /// before, because another process may write from now on.
     pub async fn release(mut self) {
         self.renewing.abort();
         let _ = (&mut self.renewing).await;
@@ -119,13 +119,13 @@ impl Leadership {
     }
 }
 
-/// How one attempt to lead ended.
+/// The result of an attempt to lead.
 enum ElectionResult {
-    /// We lead, and this is to be renewed.
+    /// This process leads, and has to renew this lock.
     Leads(Box<Record>),
-    /// Somebody else leads: by the Lease, which can be watched, or by the ConfigMap.
+    /// Another process leads: by the Lease, which can be watched, or by the ConfigMap.
     By { leader: Option<String>, lease: bool },
-    /// The ConfigMap is ours; whether nobody leads by the Lease is looked at once more, a little later.
+    /// This process has the ConfigMap, and checks a little later whether another one has the Lease.
     Claims,
     /// There is no right to either.
     Refused,
@@ -138,19 +138,19 @@ impl ElectionResult {
     }
 }
 
-/// Who stands for election: by a Lease, or by a ConfigMap where the right to Leases is missing.
+/// A candidate: it uses the Lease, or a ConfigMap without the right to Leases.
 ///
-/// Two replicas may find different rights: one starts before a role is there, or an API server has not
-/// heard of it yet. So whoever takes one lock looks at the other one after that: of two at least one sees
-/// what the other wrote. A refused Lease shows nothing, so it counts only if it is refused again
-/// [`RETRY`] after the ConfigMap was taken.
+/// Two replicas may have different rights for a while: one starts before its role exists, or an API server
+/// has not received it yet. So a candidate that takes one lock reads the other one afterwards: of two
+/// candidates, at least one sees what the other wrote. A refused request for the Lease shows nothing, so it
+/// counts only if it is refused again [`RETRY`] after the ConfigMap was taken.
 struct LeaderElector {
     lease: Record,
     map: Record,
     namespace: String,
-    /// Whether the ConfigMap is ours, without being led by yet.
+    /// Whether this process has the ConfigMap, but does not lead yet.
     claims: bool,
-    /// How often both were refused.
+    /// How often requests for both were refused.
     refusals: u32,
     told: bool,
 }
@@ -164,8 +164,8 @@ impl LeaderElector {
         Self { lease, map, namespace, claims: false, refusals: 0, told: false }
     }
 
-    /// Tries once. The ConfigMap comes first: an old operator may hold it, or one of us from before the
-    /// right to the Lease was there.
+    /// Tries once. The ConfigMap comes first: an old operator may hold it, or a process that started before
+    /// the right to the Lease existed.
     async fn try_acquire(&mut self) -> Result<ElectionResult, kube::Error> {
         if !self.map.is_free().await? {
             self.claims = false;
@@ -211,7 +211,7 @@ impl LeaderElector {
             }
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
                 self.refusals += 1;
-                // Not at the first one: the role may come right after the manager.
+                // Not at the first refusal: the role may be created after the manager.
                 if self.refusals == 2 {
                     let right = self.map.right();
                     tracing::error!(
@@ -226,7 +226,7 @@ impl LeaderElector {
         }
     }
 
-    /// Lets the ConfigMap go if it was taken, and not led by.
+    /// Releases the ConfigMap if it was taken, but not used to lead.
     async fn unclaim(&mut self) -> Result<(), kube::Error> {
         if self.claims {
             self.map.release().await?;
@@ -243,7 +243,7 @@ async fn renew(mut record: Record, mut renewed: Moment, fence: Fence, lost: Canc
         let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
         match tokio::time::timeout(left.min(ATTEMPT), record.take()).await {
             Ok(Ok(true)) => {
-                // From before it was asked for: whoever counts from the answer counts longer.
+                // The time before the request: other candidates measure from the response, which is later.
                 renewed = begun;
                 fence.extend(renewed + RENEW_WITHIN);
             }

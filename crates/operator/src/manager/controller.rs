@@ -1,4 +1,4 @@
-//! What the manager asks of a controller, and what it hears back.
+//! The interface between the manager and a controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,51 +11,50 @@ use kube::core::DynamicObject;
 use super::queue::Key;
 use super::writes::Writes;
 
-/// Reconciles the resources of one kind. Implemented once by each kind of controller.
+/// Reconciles the resources of one kind. Chart kinds and native kinds implement it.
 pub(crate) trait Controller: Send + Sync + 'static {
-    /// Brings the world closer to what the resource says. Called for one key at a time, possibly again
-    /// and again with nothing changed: then it must be free.
+    /// Reconciles a resource. The manager calls it for one key at a time, possibly again with nothing
+    /// changed: then it must make no request.
     fn reconcile(&self, request: Request) -> BoxFuture<'_, Result<Requeue, Failure>>;
 
-    /// What becomes of resources that are not decoded.
+    /// What to do with resources that are not decoded.
     fn unread(&self) -> Unread;
 
-    /// The resource is gone; whatever is remembered of it can be forgotten.
+    /// Forgets a resource that does not exist any more.
     fn forget<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, ()>;
 }
 
-/// What a controller does for resources of which only the metadata is read.
+/// What a controller does with resources of which only the metadata is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// Their deletion comes to its end by what the metadata tells; this condition says that nothing else
-    /// is done for them.
+    /// Completes their deletion from the metadata. This condition says that nothing else is done.
     Ends(&'static str),
-    /// Nothing: their end needs the whole resource as well.
+    /// Nothing: the deletion needs the whole resource, too.
     Waits,
 }
 
-/// One resource, as the cache has it.
+/// A resource, as the cache has it.
 pub(crate) struct Request {
-    /// Which.
+    /// Its key.
     pub key: Key,
     /// The resource.
     pub object: Arc<DynamicObject>,
-    /// The API of its kind, in its namespace.
+    /// The API of the kind, in the namespace of the resource.
     pub api: Api<DynamicObject>,
-    /// Told of every write to the resource.
+    /// Records every write to the resource.
     pub writes: Arc<Writes>,
-    /// Whether nothing calls for it but that time has passed.
+    /// Whether only the reconcile period is the reason.
     pub periodic: bool,
 }
 
-/// What follows a reconcile that went well.
+/// When a resource is due again after a successful reconcile.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
-    /// Nothing until something changes.
+    /// When something changes.
     Never,
-    /// The same again after this time, even if nothing changes.
+    /// After this time, even if nothing changes.
     After(Duration),
-    /// The same, whatever the period of the kind: the resource has one of its own.
+    /// After this time, whatever the period of the kind: the resource has a period of its own.
     Period(Duration),
 }
 
@@ -69,7 +68,7 @@ impl Requeue {
         }
     }
 
-    /// The same, with a period of the resource's own; zero is none.
+    /// The same, with a period of the resource's own; zero means none.
     pub fn within(self, period: Duration) -> Self {
         match self {
             Self::Never | Self::Period(_) => Self::Period(period),
@@ -79,14 +78,14 @@ impl Requeue {
     }
 }
 
-/// What follows a reconcile that did not.
+/// When a resource is due again after a failed reconcile.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Another try may help: with a back-off that grows with every failure in a row.
+    /// After a back-off that grows with every failure in a row: a retry may help.
     Transient(String),
-    /// Only a change of the resource helps: nothing happens until it comes.
+    /// When the resource changes: only that helps.
     Permanent(String),
-    /// Somebody wrote at the same time: again at once, with what they wrote.
+    /// At once, with the new version: somebody else wrote at the same time.
     Conflict,
 }
 

@@ -1,8 +1,8 @@
-//! Objects as the first list of a watch showed them, until somebody looks: after a restart what a
-//! watch told is not read once more.
+//! Objects of the first list of a watch, kept until somebody reads them: after a restart they need not
+//! be requested again.
 //!
-//! They are whole objects, with `managedFields`, so they are packed, and there is room for so many of them:
-//! what does not fit is read when its turn comes.
+//! They are whole objects with `managedFields`, so they are compressed, and the memory for them is limited.
+//! Objects beyond the limit are requested when they are needed.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,14 @@ use flate2::write::DeflateEncoder;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-/// How many bytes of objects are kept at once, of all kinds together: those of some ten thousand releases.
+/// The limit in bytes for all kinds together: the objects of about ten thousand releases.
 const ROOM: usize = 40 * 1024 * 1024;
 
-/// A budget of bytes, by default for objects that nobody has looked at yet; clones share it.
+/// A budget in bytes, by default for objects that nobody has read yet; clones share it.
 #[derive(Clone, Debug)]
 pub struct SnapshotBudget(Arc<AtomicUsize>);
 
-/// A part of a [`Room`], given back when it is dropped.
+/// A part of a [`SnapshotBudget`], returned when it is dropped.
 #[derive(Debug)]
 pub struct SnapshotSlot {
     bytes: usize,
@@ -35,19 +35,19 @@ impl Default for SnapshotBudget {
 }
 
 impl SnapshotBudget {
-    /// Room for so many bytes.
+    /// A budget of this many bytes.
     pub fn of(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes so many bytes of it, if they are left.
+    /// Takes this many bytes, if they are left.
     pub fn take(&self, bytes: usize) -> Option<SnapshotSlot> {
         let take = |left: usize| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
         Some(SnapshotSlot { bytes, room: self.0.clone() })
     }
 
-    /// Keeps an object, if there is room for it.
+    /// Keeps an object, if the budget allows it.
     pub fn keep(&self, object: &DynamicObject) -> InitialSnapshot {
         let Some(packed) = pack(object) else { return InitialSnapshot::default() };
         let kept = self.take(packed.len()).map(|place| Kept { packed, _place: place });
@@ -62,12 +62,12 @@ fn pack(object: &DynamicObject) -> Option<Box<[u8]>> {
     Some(packer.finish().ok()?.into())
 }
 
-/// An object as it was listed; there to be looked at once, as later somebody may have written it.
+/// An object of the first list. It can be read once, because later somebody may have changed it.
 #[derive(Debug, Default)]
 pub struct InitialSnapshot(Mutex<Option<Kept>>);
 
 impl InitialSnapshot {
-    /// The object, if it was kept and nobody has taken it yet.
+    /// The object, if it was kept and not read yet.
     pub fn take(&self) -> Option<Value> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let mut text = Vec::new();
@@ -81,7 +81,7 @@ struct Kept {
     _place: SnapshotSlot,
 }
 
-/// Without the object, which may hold what nobody may see.
+/// Without the object, which may be a Secret.
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kept").field("bytes", &self.packed.len()).finish_non_exhaustive()

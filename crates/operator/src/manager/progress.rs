@@ -1,4 +1,4 @@
-//! Whether a reconcile gets on: when it was last polled, and how long those of its kind rest usually.
+//! Detects reconciles that hang: when one was last polled, and how long those of its kind usually wait.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Nothing that is not polled for this long is just slow.
+/// A reconcile that waits for less than this never counts as hanging.
 const MOST: Duration = Duration::from_secs(5);
 /// What holds before any reconcile has gone well; half of it after each that hung, and so on.
 const UNKNOWN: Duration = Duration::from_secs(2);
@@ -40,12 +40,12 @@ impl ProgressProbe {
         Arc::new(Self { begun: Instant::now(), last, longest, polling, moves })
     }
 
-    /// The future, with its pulse taken.
+    /// Wraps a future, so that its progress can be observed.
     pub fn of<T>(self: &Arc<Self>, future: BoxFuture<'static, T>) -> Watched<T> {
         Watched { future, pulse: self.clone() }
     }
 
-    /// For how long nothing has woken it; zero while it computes.
+    /// For how long nothing has woken the future; zero while it computes.
     pub fn idle(&self) -> Duration {
         if self.polling.load(Ordering::Acquire) {
             return Duration::ZERO;
@@ -54,12 +54,12 @@ impl ProgressProbe {
         self.begun.elapsed().saturating_sub(last)
     }
 
-    /// The longest that it has rested.
+    /// The longest wait between two polls.
     pub fn longest_idle(&self) -> Duration {
         Duration::from_millis(self.longest.load(Ordering::Acquire))
     }
 
-    /// Returns when something wakes it, or has lately.
+    /// Returns when something wakes the future, or has woken it lately.
     pub async fn moves(&self) {
         self.moves.notified().await;
     }
@@ -91,7 +91,7 @@ impl<T> Future for Watched<T> {
     }
 }
 
-/// How long the reconciles of a kind rest between two steps at most: the average of late.
+/// How long the reconciles of a kind wait between two polls: a moving average of the maximum.
 #[derive(Debug)]
 pub(super) struct StallDetector {
     least: Duration,
@@ -101,30 +101,30 @@ pub(super) struct StallDetector {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     usual: Option<Duration>,
-    /// How many hung.
+    /// How many reconciles hung.
     hung: u32,
 }
 
 impl StallDetector {
-    /// Nothing is known; no reconcile is said to hang before it has rested for `least`.
+    /// Without figures: no reconcile counts as hanging before it has waited for `least`.
     pub fn new(least: Duration) -> Self {
         Self { least, known: Mutex::default() }
     }
 
-    /// A reconcile that went well rested for this long at most.
+    /// Records a successful reconcile and its longest wait.
     pub fn record_idle(&self, rest: Duration) {
         let mut known = self.lock();
         let blend = |usual: Duration| (usual * (LATELY - 1) + rest) / LATELY;
         known.usual = Some(known.usual.map_or(rest, blend));
     }
 
-    /// A reconcile was taken to hang.
+    /// Records a reconcile that hung.
     pub fn record_stall(&self) {
         let mut known = self.lock();
         known.hung = known.hung.saturating_add(1);
     }
 
-    /// How long a reconcile may rest before it is taken to hang.
+    /// How long a reconcile may wait before it counts as hanging.
     pub fn stall_threshold(&self) -> Duration {
         let known = *self.lock();
         let patience = match known.usual {

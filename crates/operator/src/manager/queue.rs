@@ -1,14 +1,14 @@
-//! The work queue: which resource is reconciled next.
+//! The work queue: decides which resource is reconciled next.
 //!
-//! Keys are de-duplicated; a key that changes while it is worked on runs once more afterwards, never
-//! twice at once. Kinds take turns, each with a bound of its own below one for all, so that a kind with
-//! thousands of resources delays no other. Within a kind it is first come, first served, but what the
-//! first list brought waits behind live changes, in mixed order: a list is sorted by namespace, and the
-//! last of them shall not wait for all others. Delays are kept beside, earliest first.
+//! Keys are unique. A key that is added while its reconcile runs, runs once more afterwards, and never
+//! concurrently. Kinds take turns. Each kind has a limit below the limit of all kinds, so a kind with
+//! thousands of resources delays no other. Within a kind the queue is first in, first out, but the
+//! resources of the first list come after live changes, in random order: a list is sorted by namespace,
+//! and the last one should not wait for all others. Delayed keys are kept apart, the earliest first.
 //!
-//! A reconcile that hangs would hold its place until its deadline, and a few of them their whole kind.
-//! So its place can be lent out ([`Queue::suspend_slot`]): it counts no more among those that work, until it
-//! gets on ([`Queue::resume_slot`]).
+//! A reconcile that hangs would occupy its slot until its deadline, and a few of them the whole kind.
+//! So a slot can be suspended ([`Queue::suspend_slot`]): it does not count until the reconcile
+//! continues ([`Queue::resume_slot`]).
 
 mod state;
 #[cfg(test)]
@@ -22,10 +22,10 @@ use state::QueueState;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Which of the manager's kinds, in the order of registration.
+/// The index of a kind, in the order of registration.
 pub type KindId = usize;
 
-/// One resource of one kind.
+/// A resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The kind.
@@ -35,58 +35,58 @@ pub struct Key {
 }
 
 impl Key {
-    /// An object by its name, in this resource's namespace unless one is named.
+    /// An object by its name, in the namespace of this resource unless the name has one.
     pub fn beside(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
         let namespace = namespace.or(self.object.namespace.as_deref()).map(str::to_owned);
         ObjectKey { namespace, name: name.to_owned() }
     }
 }
 
-/// How soon an item runs.
+/// The priority of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Something changed.
+    /// A change.
     Live,
-    /// Read in a list: after all live changes of its kind.
+    /// A resource of the first list: after all live changes of its kind.
     Listed,
 }
 
-/// How many resources of a kind may be worked on at once.
+/// The limits of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// That work.
+    /// Running reconciles.
     pub running: usize,
-    /// That hang, besides.
+    /// Suspended reconciles, in addition.
     pub lent: usize,
 }
 
-/// An item that is worked on; give it back with [`Queue::done`].
+/// An item that is being reconciled. Return it with [`Queue::done`].
 #[derive(Debug)]
 pub struct Item {
     /// The resource.
     pub key: Key,
-    /// Why it runs, for logs: every reason since it last ran, without repetition.
+    /// The reasons for the reconcile, for logs: all since the last one, each once.
     pub reasons: String,
-    /// How long it waited.
+    /// How long it was in the queue.
     pub waited: Duration,
 }
 
-/// How a kind's part of the queue is doing.
+/// Figures of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Keys that wait.
+    /// Keys in the queue.
     pub depth: usize,
-    /// Keys that were ever added.
+    /// Keys added so far.
     pub adds: u64,
-    /// Keys that are worked on, those that hang included.
+    /// Running reconciles, including suspended ones.
     pub running: usize,
-    /// How many may work at once.
+    /// The limit of running reconciles.
     pub bound: usize,
-    /// How long each of them has been worked on.
+    /// How long each of them has been running.
     pub working: Vec<Duration>,
 }
 
-/// A queue shared by reflectors (which add) and the dispatcher (which takes).
+/// A queue between reflectors, which add keys, and workers, which take them.
 #[derive(Debug)]
 pub struct Queue {
     lines: Mutex<QueueState>,
@@ -94,13 +94,13 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue for as many kinds as there are bounds (each at least one), and with a bound for all of
-    /// them together: however low, each kind has a place of its own.
+    /// A queue for as many kinds as there are limits (each at least one), with a limit for all of them
+    /// together. However low that is, each kind has a slot.
     pub fn new(bounds: &[Bound], all: usize) -> Self {
         Self { lines: Mutex::new(QueueState::new(bounds, all)), changed: Notify::new() }
     }
 
-    /// Adds a key now. A pending delay of the same key is dropped: it runs sooner.
+    /// Adds a key. Drops a pending delay of the key, because it runs sooner.
     pub fn add(&self, key: Key, urgency: Priority, reason: &str) {
         self.change(|lines| {
             lines.forget_delay(&key);
@@ -108,18 +108,18 @@ impl Queue {
         });
     }
 
-    /// Adds a key after a delay, unless it is to run sooner already.
+    /// Adds a key after a delay, unless it runs sooner already.
     pub fn add_after(&self, key: Key, delay: Duration, reason: &str) {
         self.change(|lines| lines.delay(key, Instant::now() + delay, reason));
     }
 
-    /// Takes the next item, waiting for one; `None` once the queue is closed.
+    /// Takes the next item, or waits for one; `None` once the queue is closed.
     pub async fn next(&self) -> Option<Item> {
         loop {
             let wake = {
                 let mut lines = self.lock();
                 if lines.closed {
-                    // Whoever else waits must hear it: each passes the word on.
+                    // Other waiters must be notified, too: each one notifies the next.
                     self.changed.notify_one();
                     return None;
                 }
@@ -140,39 +140,38 @@ impl Queue {
         }
     }
 
-    /// What comes next of a kind out of its first list, at most so many; nothing live among it.
+    /// The next keys of the first list of a kind, at most this many, without live changes.
     pub fn upcoming(&self, kind: KindId, most: usize) -> Vec<Key> {
         self.lock().upcoming(kind).take(most).cloned().collect()
     }
 
-    /// Gives a key back; if it was added meanwhile it becomes ready now.
+    /// Returns a key. If it was added meanwhile, it is ready now.
     pub fn done(&self, key: &Key) {
         self.change(|lines| lines.done(key));
     }
 
-    /// Lends out the place of a key that is worked on and does not get on; false if too many hang
-    /// already. It still does not run twice at once.
+    /// Suspends the slot of a key whose reconcile makes no progress; false if too many are suspended
+    /// already. The key still does not run concurrently.
     pub fn suspend_slot(&self, key: &Key) -> bool {
         self.change(|lines| lines.suspend_slot(key))
     }
 
-    /// A key whose place was lent out gets on: it counts again, even if that makes one too many for a
-    /// while.
+    /// Resumes the slot of a key whose reconcile continues, even if the limit is exceeded for a while.
     pub fn resume_slot(&self, key: &Key) {
         self.lock().resume_slot(key);
     }
 
-    /// Ends the queue: what is worked on is finished, and nothing new is taken.
+    /// Closes the queue: running reconciles finish, and no new ones start.
     pub fn close(&self) {
         self.change(|lines| lines.closed = true);
     }
 
-    /// How each kind is doing.
+    /// The figures of each kind.
     pub fn stats(&self) -> Vec<Stats> {
         self.lock().stats(Instant::now())
     }
 
-    /// For how long the queue has had work that could be taken and was not.
+    /// For how long there has been work that a free slot could have taken.
     pub fn untaken(&self) -> Duration {
         self.lock().untaken(Instant::now())
     }
@@ -184,7 +183,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // No code panics while holding the lock; if it did, the lines are still consistent per key.
+        // No code panics while it holds the lock. If it did, the state would still be consistent per key.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Feeds: what the API server tells, turned into caches and keys of the queue.
+//! Reflectors: list and watch objects, and keep caches and the queue up to date.
 //!
-//! Each watch is a task with a back-off of its own. A kind that the API server does not serve (yet) is
-//! asked for once a minute, or when a definition of its group changes ([`super::crds`]); it delays no
-//! other, and neither does one that is forbidden.
+//! Each watch is a task with a back-off of its own. For a kind that the API server does not serve, it
+//! tries again once a minute, or when a CRD of its group changes ([`super::crds`]). A kind that is missing
+//! or forbidden delays no other.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
@@ -23,32 +23,32 @@ use tokio_util::task::TaskTracker;
 use super::crds::CrdInformer;
 use crate::watches::describe;
 
-/// How often is asked for a kind that is missing, where nothing tells of it.
+/// How often to try a kind that is missing, if no watch reports its CRD.
 pub const MISSING: Duration = Duration::from_mins(1);
-/// The first pause where discovery itself fails; it doubles up to [`MISSING`].
+/// The first back-off after discovery failed. It doubles up to [`MISSING`].
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// A watched namespace (`None` is all of them, or a kind without namespaces) and what is in it.
+/// A watched namespace (`None` means all, or a cluster-scoped kind) and its objects.
 type NamespaceStore<P> = (Option<String>, Arc<Store<P>>);
 
-/// The caches of one watched kind, one for each namespace that is watched.
+/// The caches of a watched kind, one for each watched namespace.
 #[derive(Debug)]
 pub struct Cache<P> {
-    /// Empty until the kind is known to the API server: only then it is clear whether it has namespaces.
+    /// Empty until discovery has found the kind, because its scope is unknown before.
     stores: RwLock<Vec<NamespaceStore<P>>>,
-    /// Whether the API server said that it does not serve the kind, or not to us.
+    /// Set if the API server does not serve the kind, or forbids it.
     refused: AtomicBool,
     absence: Mutex<UnservedKind>,
 }
 
-/// Of a kind that the API server does not serve, or did not for a while.
+/// A kind that the API server does not serve, or did not serve for a while.
 #[derive(Default)]
 struct UnservedKind {
-    /// Whether it is not served, as far as it was asked.
+    /// Whether it is not served, by the last attempt.
     lasts: bool,
-    /// When it was served again: what was read before that may be gone.
+    /// When it was served again: objects that were read before may not exist any more.
     ended: Option<Instant>,
-    /// What is to be done once a resource has been read again.
+    /// Callbacks for resources, once their namespace has been read again.
     waiting: HashMap<ObjectKey, Box<dyn FnOnce() + Send>>,
 }
 
@@ -178,49 +178,49 @@ impl<P> Cache<P> {
 pub struct Reflectors {
     /// The connection.
     pub client: Client,
-    /// Which resource serves a kind.
+    /// Maps kinds to resources of the API.
     pub mapper: Mapper,
-    /// The watched namespaces; `[None]` is all of them.
+    /// The watched namespaces; `[None]` means all.
     pub namespaces: Arc<[Option<String>]>,
-    /// Tells when a missing kind may have come.
+    /// Reports CRDs that may define a missing kind.
     pub definitions: Arc<CrdInformer>,
-    /// Ends every feed.
+    /// Stops all reflectors.
     pub stop: CancellationToken,
-    /// Keeps count of the reflectors' tasks.
+    /// Tracks the tasks of reflectors.
     pub tasks: TaskTracker,
-    /// Where they run, whoever starts them: not among the reconciles, which may compute for long.
+    /// The runtime for reflectors, apart from that of reconciles, which may compute for a long time.
     pub runtime: Handle,
 }
 
-/// What one feed watches.
+/// What a reflector watches.
 #[derive(Clone, Debug)]
 pub struct WatchSubject {
     /// The kind.
     pub gvk: GroupVersionKind,
-    /// Label selector; `None` is everything.
+    /// Label selector; `None` selects everything.
     pub selector: Option<String>,
     /// Whole objects or metadata.
     pub content: Content,
-    /// What they are to the manager.
+    /// The role of the objects.
     pub role: Role,
 }
 
-/// What the objects of a kind are to the manager.
+/// The role of the objects of a kind for the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// What it works for: without them it does nothing.
+    /// Resources to reconcile: without them the manager does nothing.
     Primary,
-    /// What a resource of its owns, refers to or is recorded in.
+    /// Objects that a resource owns, refers to, or is recorded in.
     Secondary,
 }
 
 impl Reflectors {
-    /// Runs a task beside the reflectors, for which a manager that stops waits.
+    /// Runs a task beside the reflectors. A manager that stops waits for it.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Starts to follow a kind, in a task that ends with the manager.
+    /// Starts to watch a kind, in a task that ends with the manager.
     pub fn follow<P, Project, OnChange>(
         &self,
         subject: WatchSubject,

@@ -1,4 +1,4 @@
-//! Takes keys from the queue, reconciles each in a task of its own, decides when it comes back.
+//! Takes keys from the queue, reconciles each in a task of its own, and requeues it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,36 +30,36 @@ use crate::client::advised;
 use crate::metrics::{self, KindMetrics, KindStats, Source};
 use crate::watches::describe;
 
-/// The first pause after a failure; it doubles with every failure in a row.
+/// The back-off after the first failure. It doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
-/// The longest pause after a failure.
+/// The longest back-off.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
-/// Why a resource is looked at though nothing happened.
+/// The reason of a reconcile without a change.
 const PERIOD: &str = "reconcile period";
-/// The same of one whose kind the API server did not serve for a while.
+/// The reason of a reconcile after the API server began to serve the kind again.
 const SERVED_AGAIN: &str = "its kind is served again";
-/// The pause while a cache has not seen our own last write.
+/// The delay while the cache has not received the manager's own last write.
 const FOR_THE_CACHE: Duration = Duration::from_millis(20);
-/// The pause of a large resource while others are worked on.
+/// The delay of a large resource while others are reconciled.
 const FOR_THE_HEAVY: Duration = Duration::from_millis(100);
-/// The pause after a conflict: time for the cache to hear what the other one wrote.
+/// The delay after a conflict: the cache needs time to receive the other write.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
-/// Work that is ready and not begun for this long, or not ended after its deadline, is stuck.
+/// After this time, work that is ready but not started, or not ended after its deadline, is stuck.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// One kind as the dispatcher needs it.
+/// A kind, as the workers need it.
 pub(super) struct Kind {
     pub gvk: GroupVersionKind,
     pub cache: Arc<Cache<Resource>>,
     pub controller: Arc<dyn Controller>,
     pub period: Option<Duration>,
-    /// What these match is carried by another entry of the same kind.
+    /// Another entry of the same kind reconciles the resources that match these selectors.
     pub earlier: Vec<Selector>,
     pub metrics: KindMetrics,
-    /// Its name in metrics.
+    /// The name of the controller in metrics.
     pub name: String,
     pub pace: StallDetector,
-    /// Where failures are told, if the controller does not tell of them itself.
+    /// Where failures are published, if the controller does not publish them.
     pub events: Option<Recorder>,
 }
 
@@ -69,21 +69,21 @@ pub(super) struct WorkerPool {
     pub mapper: Mapper,
     pub queue: Arc<Queue>,
     pub kinds: Vec<Kind>,
-    /// No reconcile runs longer: a hung call must not hold its key for ever.
+    /// The deadline of a reconcile: a request that hangs must not hold its key for ever.
     pub deadline: Duration,
-    /// Failures in a row.
+    /// The number of failures in a row, by key.
     pub failures: Mutex<HashMap<Key, u32>>,
-    /// Our last write to each resource.
+    /// The last write to each resource.
     pub writes: Arc<Writes>,
-    /// Whether keys are taken: who stands by takes none.
+    /// Whether to take keys: only the leader does.
     pub working: AtomicBool,
     /// Where reconciles run.
     pub workers: Handle,
-    /// Bounds how many large resources are worked on at once.
+    /// Limits how many large resources are reconciled at once.
     pub heavy: Heavy,
 }
 
-/// Gives a key back even if what was done with it panics.
+/// Returns a key to the queue, also after a panic.
 struct ConcurrencySlot<'a>(&'a Queue, &'a Key);
 
 impl Drop for ConcurrencySlot<'_> {
@@ -93,7 +93,7 @@ impl Drop for ConcurrencySlot<'_> {
 }
 
 impl WorkerPool {
-    /// Works until the queue is closed; `tasks` has what is under way then.
+    /// Runs until the queue is closed. `tasks` then contains the reconciles that still run.
     pub async fn work(self: Arc<Self>, tasks: TaskTracker) {
         self.working.store(true, Ordering::Relaxed);
         while let Some(item) = self.queue.next().await {
@@ -108,7 +108,7 @@ impl WorkerPool {
         tasks.close();
     }
 
-    /// What keeps the queue from moving, if anything does.
+    /// Why the queue makes no progress, if it does not.
     pub fn stuck(&self) -> Option<String> {
         if !self.working.load(Ordering::Relaxed) {
             return None;
@@ -132,7 +132,7 @@ impl WorkerPool {
         kind.metrics.queued.observe(item.waited.as_secs_f64());
         kind.metrics.took("queue", item.waited);
         let Some(resource) = kind.cache.get(&item.key.object) else {
-            // Its end is the deadline too; what it leaves undone there is nobody's any more.
+            // After the deadline nothing uses what it leaves unfinished.
             let _ = tokio::time::timeout(self.deadline, kind.controller.forget(&item.key)).await;
             self.writes.forget(&item.key);
             self.succeeded(&item.key);
@@ -187,7 +187,7 @@ impl WorkerPool {
         span.in_scope(|| self.schedule(kind, &item.key, outcome, (took, wait)));
     }
 
-    /// The resource whose turn has come, or its metadata and why it is not decoded.
+    /// The resource of a key, or its metadata and the reason why it is not decoded.
     async fn read(
         &self,
         kind: &Kind,
@@ -214,7 +214,7 @@ impl WorkerPool {
         api(&self.mapper, self.client.clone(), &kind.gvk, key).await
     }
 
-    /// Why a resource is not handed to its controller, and the conditions that are true of it then.
+    /// Why a resource is not reconciled, and the conditions for that.
     fn refused(
         kind: &Kind,
         object: &DynamicObject,
@@ -239,8 +239,8 @@ impl WorkerPool {
             .await
     }
 
-    /// Runs a reconcile where neither a panic nor a hang can hurt anybody else; also says for how long the
-    /// API server asked it to wait.
+    /// Runs a reconcile so that neither a panic nor a hang affects others. Also returns for how long the
+    /// API server asked to wait.
     async fn supervise(
         &self,
         kind: &Kind,
@@ -264,14 +264,14 @@ impl WorkerPool {
         }
         kind.metrics.timeouts.inc();
         task.abort();
-        // One that waits ends here at once. One that computes without end does not: its key stays
-        // taken, as it must not run twice, and `stuck` tells of it.
+        // A reconcile that waits ends here. One that computes without end does not: its key stays
+        // taken, because it must not run twice, and `stuck` reports it.
         let _ = (&mut task).await;
         (Err(Failure::Transient(format!("no end after {:?}", self.deadline))), Duration::ZERO)
     }
 
-    /// Lends a reconcile's place to others whenever it rests for longer than is usual, and takes it back
-    /// when it gets on; never returns.
+    /// Suspends the slot of a reconcile while it waits for longer than is usual for its kind, and resumes
+    /// it when the reconcile continues. Never returns.
     async fn suspend_slot_while_idle(&self, kind: &Kind, key: &Key, pulse: &ProgressProbe) {
         loop {
             let patience = kind.pace.stall_threshold();
@@ -286,7 +286,7 @@ impl WorkerPool {
                 }
                 self.queue.resume_slot(key);
             } else {
-                // Too many hang already: this one keeps its place for now.
+                // Too many are suspended already: this one keeps its slot for now.
                 tokio::time::sleep(patience).await;
             }
         }
@@ -348,7 +348,7 @@ impl WorkerPool {
                 metrics.errors.inc();
                 metrics.terminal.inc();
                 self.succeeded(key);
-                // Only a change of the resource mends it, as far as anybody knows.
+                // Only a change of the resource can fix it.
                 if let Some(period) = kind.period {
                     self.queue.add_after(key.clone(), period.max(LONGEST_BACKOFF), PERIOD);
                 }
@@ -398,7 +398,7 @@ async fn api(
     })
 }
 
-/// A period, a tenth shorter or longer: resources that came together do not stay together.
+/// A period, randomized by a tenth, so that resources that were created together spread out.
 fn jittered(period: Duration) -> Duration {
     let part = u32::try_from(crate::client::fresh() % 201).unwrap_or_default();
     (period / 1000).saturating_mul(900 + part)

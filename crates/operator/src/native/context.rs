@@ -1,4 +1,4 @@
-//! What a reconciler works with.
+//! The context of a reconcile.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -24,34 +24,34 @@ use crate::manager::queue::Key;
 use crate::manager::status::StatusPatch;
 use crate::manager::writes::Writes;
 
-/// Label by which the objects of native kinds are told from others, with the operator's name as value.
+/// Label of the objects of native kinds; the value is the name of the operator.
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// One reconcile of one resource. Derefs to the resource.
+/// One reconcile of one resource. Dereferences to the resource.
 pub struct Context<'a, K: Managed> {
     object: K,
     key: &'a Key,
     shared: &'a Arc<Shared>,
     writes: &'a Writes,
-    /// The number of this reconcile, by which older references are told from those of today.
+    /// The number of this reconcile, to distinguish its references from older ones.
     epoch: u64,
     work: Mutex<Work<K::Fields>>,
-    /// One at a time puts the finalizer on.
+    /// A lock for adding the finalizer.
     finalizing: tokio::sync::Mutex<()>,
 }
 
 struct Work<F> {
-    /// The resource as the API server last told it, our own writes included.
+    /// The resource as last read, own writes included.
     live: Arc<DynamicObject>,
     status_patch: StatusPatch,
-    /// The kind's own status fields, once somebody changed them.
+    /// The status fields of the kind, once they are changed.
     fields: Option<F>,
     components: Vec<Component>,
     finished: bool,
     applied: HashSet<ChildKey>,
-    /// When the caches, or a child, want to be looked at again.
+    /// When a cache, or a child, has to be read again.
     again: Option<Duration>,
-    /// When the reconciler wants to look again, by the manager's clock.
+    /// When the reconciler asked to run again, by the manager's clock.
     requeue: Option<Duration>,
     without_cleanup: bool,
 }
@@ -62,7 +62,7 @@ struct Component {
     outcome: Result<ComponentProgress, Error>,
 }
 
-/// What a reconcile leaves behind.
+/// The result of a reconcile.
 pub(super) struct Left {
     pub status_patch: StatusPatch,
     pub live: Arc<DynamicObject>,
@@ -107,22 +107,22 @@ impl<'a, K: Managed> Context<'a, K> {
         Self { object, key, shared, writes, epoch, work, finalizing }
     }
 
-    /// The connection, for what the context does not cover.
+    /// The client, for what the context does not cover.
     pub fn client(&self) -> &Client {
         &self.shared.client
     }
 
-    /// The resource itself, which the context derefs to.
+    /// The resource, to which the context dereferences.
     pub fn resource(&self) -> &K {
         &self.object
     }
 
-    /// The time now, by the manager's clock: the system's, or the one that a test holds.
+    /// The current time, by the manager's clock: the system's, or that of a test.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }
 
-    /// Annotations that tie an object to this resource where no owner reference can, such as the pod
+    /// Annotations that connect an object with this resource where an owner reference cannot, such as the pod
     /// template of a Deployment whose pods are [`super::Watches::related`].
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let of = format!("{}.{}", K::kind(&()), K::group(&()));
@@ -131,7 +131,7 @@ impl<'a, K: Managed> Context<'a, K> {
             .into()
     }
 
-    /// The names of the [`super::Watches::related`] objects of this resource, sorted, from memory.
+    /// The sorted names of the [`super::Watches::related`] objects of this resource, from the cache.
     pub fn related<C: Resource<DynamicType = ()>>(&self) -> Vec<String> {
         let gvk = gvk::<C>();
         let related = self.shared.related.iter().filter(|(of, _)| *of == gvk);
@@ -142,9 +142,9 @@ impl<'a, K: Managed> Context<'a, K> {
         names
     }
 
-    /// Runs a part of the reconcile whose outcome is a condition of its own, named `name`; an error does
-    /// not keep other components from running.
-    // Not an `async fn`: parts are large, and reconciles have many.
+    /// Runs a component of the reconcile. Its result becomes the condition `name`; an error does not prevent
+    /// other components from running.
+    // Not an `async fn`: components are large, and reconciles have many.
     pub fn component<F>(&self, name: &'static str, part: F) -> impl Future<Output = ()>
     where
         F: Future<Output = Result<ComponentProgress, Error>>,
@@ -158,13 +158,13 @@ impl<'a, K: Managed> Context<'a, K> {
         }
     }
 
-    /// Tells what happened in an event, for `kubectl describe`: a CamelCase word and a sentence. It is
-    /// written by and by, and must not hold a secret.
+    /// Publishes an event for `kubectl describe`: a CamelCase word and a sentence. It is written in the
+    /// background, and must not contain a secret.
     pub fn event(&self, reason: &str, note: &str) {
         self.publish_event(Severity::Normal, reason, note);
     }
 
-    /// The same for what somebody should have a look at.
+    /// The same, as a warning.
     pub fn warn(&self, reason: &str, note: &str) {
         self.publish_event(Severity::Warning, reason, note);
     }
@@ -174,29 +174,29 @@ impl<'a, K: Managed> Context<'a, K> {
         self.shared.events.about(&gvk::<K>(), &live, severity, words, note);
     }
 
-    /// The kind's own status fields, as they will be written.
+    /// The status fields of the kind, as they will be written.
     pub fn fields(&self) -> K::Fields {
         let before =
             || self.object.status().map(|status: &Status<K::Fields>| status.fields.clone());
         self.work().fields.clone().or_else(before).unwrap_or_default()
     }
 
-    /// Changes the kind's own status fields; they are written once, at the end, if they differ.
+    /// Changes the status fields of the kind. They are written once, at the end, if they differ.
     pub fn status(&self, change: impl FnOnce(&mut K::Fields)) {
         let mut fields = self.fields();
         change(&mut fields);
         self.work().fields = Some(fields);
     }
 
-    /// Has the resource looked at again after this time, by the manager's clock, at the latest.
+    /// Requeues the resource after this time at the latest, by the manager's clock.
     pub fn requeue(&self, after: Duration) {
         sooner(&mut self.work().requeue, after);
     }
 
-    /// Sums up: the resource is Ready if all components are.
+    /// Completes the reconcile: the resource is Ready if all components are.
     ///
     /// # Errors
-    /// The first component's error that asks for another try or for a change of the resource.
+    /// The first error of a component that needs a retry or a change of the resource.
     pub fn finish(&self) -> Result<Action, Error> {
         let mut work = self.work();
         let components = std::mem::take(&mut work.components);
@@ -205,7 +205,7 @@ impl<'a, K: Managed> Context<'a, K> {
         let mut failed: Vec<Error> =
             components.into_iter().filter_map(|component| component.outcome.err()).collect();
         failed.retain(|error| !matches!(error, Error::Waiting { .. }));
-        // Another reconcile comes at once anyway; what else failed is told by it.
+        // The next reconcile follows at once, and reports what else failed.
         let conflict = failed.iter().position(|error| matches!(error, Error::Conflict));
         if failed.is_empty() {
             return Ok(work.requeue.map_or(Action::AwaitChange, Action::Requeue));
@@ -213,7 +213,7 @@ impl<'a, K: Managed> Context<'a, K> {
         Err(failed.swap_remove(conflict.unwrap_or(0)))
     }
 
-    /// Said by the default [`super::Reconciler::cleanup`].
+    /// Set by the default [`super::Reconciler::cleanup`].
     pub(super) fn without_cleanup(&self) {
         self.work().without_cleanup = true;
     }
@@ -222,7 +222,7 @@ impl<'a, K: Managed> Context<'a, K> {
         !self.work().without_cleanup
     }
 
-    /// Puts the finalizer on, if it is not there.
+    /// Adds the finalizer, if it is missing.
     pub(super) async fn finalize(&self) -> Result<(), Error> {
         let name = finalizer::name(&K::group(&()));
         let _one = self.finalizing.lock().await;
@@ -233,7 +233,7 @@ impl<'a, K: Managed> Context<'a, K> {
         self.patch(&self.object, finalizer::added(&live, &name)).await.map(|_| ())
     }
 
-    /// Takes the finalizer off, and lets the resource go.
+    /// Removes the finalizer, so that the resource is deleted.
     pub(super) async fn unfinalize(&self) -> Result<(), Error> {
         let live = self.live();
         let name = finalizer::name(&K::group(&()));
@@ -252,7 +252,7 @@ impl<'a, K: Managed> Context<'a, K> {
         self.epoch
     }
 
-    /// Something was decided on our own word, which the watch may never confirm.
+    /// Records a decision by an own write, which the watch may never confirm.
     pub(super) fn look_again(&self) {
         self.look_again_in(CATCH_UP);
     }
@@ -261,18 +261,18 @@ impl<'a, K: Managed> Context<'a, K> {
         sooner(&mut self.work().again, after);
     }
 
-    /// A child that is wanted.
+    /// Records a desired child.
     pub(super) fn applied(&self, child: ChildKey) {
         self.work().applied.insert(child);
     }
 
-    /// The children that were wanted so far, and whether a component failed.
+    /// The desired children so far, and whether a component failed.
     pub(super) fn applied_so_far(&self) -> (HashSet<ChildKey>, bool) {
         let work = self.work();
         (work.applied.clone(), work.components.iter().any(|part| part.outcome.is_err()))
     }
 
-    /// The resource as the API server last told it.
+    /// The resource as last read.
     pub(super) fn live(&self) -> Arc<DynamicObject> {
         self.work().live.clone()
     }
@@ -290,7 +290,7 @@ impl<'a, K: Managed> Context<'a, K> {
         self.work().status_patch.condition(condition);
     }
 
-    /// What is left of it; a reconcile that failed before [`Context::finish`] is not Ready.
+    /// The result. A reconcile that failed before [`Context::finish`] is not Ready.
     pub(super) fn into_left(self, failed: Option<&Error>) -> Result<Left, Error> {
         let work = self.work.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Work { live, mut status_patch, fields, finished, again, requeue, .. } = work;
@@ -336,7 +336,7 @@ fn condition(name: &str, outcome: &Result<ComponentProgress, Error>) -> Conditio
     }
 }
 
-/// Reason and message of the condition that an error becomes.
+/// Reason and message of the condition for an error.
 fn cause(error: &Error) -> (String, String) {
     match error {
         Error::Waiting { reason, message } => (reason.clone(), message.clone()),
@@ -346,7 +346,7 @@ fn cause(error: &Error) -> (String, String) {
     }
 }
 
-/// Ready: all components are, or else why the first one is not.
+/// Ready: all components are, or the reason of the first one that is not.
 fn summary(components: &[Component]) -> Condition {
     let not_ready =
         |component: &&Component| component.outcome.as_ref().ok() != Some(&ComponentProgress::Ready);

@@ -55,7 +55,7 @@ pub use trigger::ReconcileTrigger;
 pub use watches::{Kind, Only, Watches};
 
 /// A kind that a reconciler can be written for: a custom resource with a [`Status`]. Every type that
-/// `#[derive(CustomResource)]` makes with `status = "Status<…>"` (through an alias) is one.
+/// `#[derive(CustomResource)]` generates with `status = "Status<…>"` (through an alias) is one.
 pub trait Managed: Kind + HasStatus<Status = Status<Self::Fields>> {
     /// The status fields besides conditions and observedGeneration.
     type Fields: StatusFields;
@@ -69,26 +69,26 @@ where
     type Fields = F;
 }
 
-/// Reconciles the resources of one native kind. State that lives longer than one reconcile is a field
-/// of the implementing struct.
+/// Reconciles the resources of one native kind. State that lives longer than a reconcile is a field of the
+/// implementing struct.
 pub trait Reconciler: Send + Sync + 'static {
     /// The kind.
     type Object: Managed;
 
-    /// Declares what else wakes a resource: objects it owns, objects it lists or refers to.
+    /// Declares what else triggers a reconcile: objects that a resource owns, lists or refers to.
     fn watches(&self, _watches: &mut Watches) {}
 
-    /// Brings the world closer to what the resource says. Called again and again, also with nothing
-    /// changed: then it should make no request, which everything that [`Context`] offers sees to.
+    /// Compares the observed state with the spec and makes changes. Called repeatedly, also with nothing
+    /// changed: then it should make no request, which the methods of [`Context`] ensure.
     fn reconcile(
         &self,
         ctx: &Context<'_, Self::Object>,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
-    /// Undoes, when the resource is deleted, what owner references do not: what is outside of
-    /// Kubernetes. Implement it (as an `async fn`) and the resource gets a finalizer before it is
-    /// reconciled for the first time, and is kept until this answers [`Progress::Ready`]. What it waits
-    /// for stands in Ready meanwhile; it is called again as `reconcile` would be.
+    /// Undoes, when the resource is deleted, what owner references do not: changes outside of Kubernetes.
+    /// Implement it (as an `async fn`), and the resource gets a finalizer before its first reconcile, and stays
+    /// until this returns [`ComponentProgress::Ready`]. Meanwhile Ready shows what it waits for. It is called
+    /// again as `reconcile` would be.
     fn cleanup(
         &self,
         ctx: &Context<'_, Self::Object>,
@@ -103,21 +103,21 @@ pub(crate) fn gvk<C: Resource<DynamicType = ()>>() -> GroupVersionKind {
     GroupVersionKind::gvk(&C::group(&()), &C::version(&()), &C::kind(&()))
 }
 
-/// What a reconcile asks for when it is done.
+/// When a resource is due again after a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing until something changes.
+    /// When something changes.
     AwaitChange,
-    /// The same again after this time.
+    /// After this time, even if nothing changes.
     Requeue(Duration),
 }
 
-/// How far a component is.
+/// The progress of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComponentProgress {
-    /// It does its work.
+    /// It is ready.
     Ready,
-    /// It is on its way, or stuck; the reason is one CamelCase word, the message a sentence.
+    /// It is in progress, or stuck. The reason is one CamelCase word, the message a sentence.
     Pending {
         /// For machines.
         reason: String,
@@ -127,7 +127,7 @@ pub enum ComponentProgress {
 }
 
 impl ComponentProgress {
-    /// On its way, or stuck.
+    /// In progress, or stuck.
     pub fn pending(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Pending { reason: reason.into(), message: message.into() }
     }
@@ -144,10 +144,10 @@ impl From<Readiness> for ComponentProgress {
     }
 }
 
-/// Why a component, or a reconcile, did not get through.
+/// Why a component or a reconcile failed, or waits.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something else has to happen first; a watch wakes the resource. Never backs off.
+    /// Something else has to happen first, and a watch reports it. There is no back-off.
     #[error("{message}")]
     Waiting {
         /// One CamelCase word.
@@ -158,10 +158,11 @@ pub enum Error {
     /// Only a change of the resource helps.
     #[error("{0}")]
     Permanent(String),
-    /// Another try may help.
+    /// A retry may help.
     #[error("{0}")]
     Transient(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Somebody else wrote at the same time: again, soon, with what they wrote. Nobody is told.
+    /// Somebody else wrote at the same time: the resource is requeued with the new version, and no
+    /// condition reports it.
     #[error("the object was changed by somebody else meanwhile")]
     Conflict,
 }
@@ -172,7 +173,7 @@ impl Error {
         Self::Waiting { reason: reason.into(), message: message.into() }
     }
 
-    /// Another try may help.
+    /// A retry may help.
     pub fn transient(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Transient(error.into())
     }

@@ -1,4 +1,4 @@
-//! What a reconciler declares: which other objects wake a resource, and which are kept in memory.
+//! What a reconciler declares: which objects trigger a reconcile, and which are cached.
 
 use std::any::TypeId;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::trigger::ReconcileTrigger;
 use crate::manager::ManagerContext;
 use crate::manager::queue::KindId;
 
-/// A kind whose objects can be kept in memory: every typed Kubernetes object is one.
+/// A kind whose objects can be cached: every typed Kubernetes object is one.
 pub trait Kind:
     Resource<DynamicType = ()>
     + ResourceExt
@@ -45,7 +45,7 @@ impl<C> Kind for C where
 {
 }
 
-/// What wakes a resource besides its own changes.
+/// What triggers a reconcile besides changes of the resource.
 #[derive(Default)]
 pub struct Watches {
     pub(super) owned: Vec<(GroupVersionKind, Option<String>)>,
@@ -57,7 +57,7 @@ pub struct Watches {
     pub(super) outlast: bool,
 }
 
-/// Starts the watch behind a declared list.
+/// Starts the watch of a declared list.
 type Start = Box<
     dyn FnOnce(&ManagerContext, KindId) -> (Arc<dyn Stored>, Arc<dyn std::any::Any + Send + Sync>)
         + Send,
@@ -66,7 +66,7 @@ type Start = Box<
 pub(super) struct Listed {
     pub type_id: TypeId,
     pub gvk: GroupVersionKind,
-    /// Whether it holds every object that [`super::Context::apply`] makes of this kind.
+    /// Whether it contains every object of this kind that [`super::Context::apply`] creates.
     pub owned: bool,
     pub start: Start,
 }
@@ -86,8 +86,8 @@ impl fmt::Debug for Watches {
 }
 
 impl Watches {
-    /// Objects that [`super::Context::apply`] makes: any change of one wakes its owner. Of each, some 200
-    /// bytes are kept; for whole objects see [`Watches::lists`] with [`Only::owned`].
+    /// Objects that [`super::Context::apply`] creates: a change reconciles the owner. About 200 bytes of each
+    /// are cached; for whole objects see [`Watches::lists`] with [`Only::owned`].
     pub fn owns<C: Resource<DynamicType = ()>>(&mut self) -> &mut Self {
         self.owned.push((gvk::<C>(), None));
         self
@@ -99,28 +99,28 @@ impl Watches {
         self
     }
 
-    /// Objects that others make for us, such as the pods of an owned Deployment: those with the labels of
-    /// `selector` wake the resource that their annotations name (see [`super::Context::annotations`]).
+    /// Objects that others create, such as the pods of an owned Deployment: a change of one with the labels of
+    /// `selector` reconciles the resource that its annotations name (see [`super::Context::annotations`]).
     pub fn related<C: Resource<DynamicType = ()>>(&mut self, selector: &str) -> &mut Self {
         self.related.push((gvk::<C>(), selector.to_owned()));
         self
     }
 
-    /// Objects that every resource refers to by [`super::Context::reference`]: they are watched from the
-    /// start, and not from the first reference on.
+    /// Objects that every resource refers to with [`super::Context::reference`]: the watch begins at the
+    /// start, and not with the first reference.
     pub fn requires<C: Resource<DynamicType = ()>>(&mut self) -> &mut Self {
         self.required.push(gvk::<C>());
         self
     }
 
-    /// Objects that are kept in memory for [`super::Context::list`], [`super::Context::list_owned`] and
-    /// [`super::Context::claim`]. A change wakes the owners of the object, and whoever lists with a selector
-    /// that fits its labels now or did before.
+    /// Objects that are cached for [`super::Context::list`], [`super::Context::list_owned`] and
+    /// [`super::Context::claim`]. A change reconciles the owners of the object, and the resources that list
+    /// with a selector that matches its labels now, or matched them before.
     pub fn lists<C: Kind>(&mut self, only: Only<C>) -> &mut Self {
         self.keep(only, None)
     }
 
-    /// The same; a change wakes also the resources that `map` names for the object.
+    /// The same; a change also reconciles the resources that `map` returns for the object.
     pub fn maps<C: Kind>(
         &mut self,
         only: Only<C>,
@@ -129,24 +129,24 @@ impl Watches {
         self.keep(only, Some(Box::new(map)))
     }
 
-    /// Looks at every resource at least this often, although nothing moved: for what no watch tells of,
+    /// Reconciles every resource at least this often, even without a change: for what no watch reports,
     /// such as a server outside of Kubernetes.
     pub fn polls(&mut self, period: Duration) -> &mut Self {
         self.period = Some(period);
         self
     }
 
-    /// Has what [`super::Context::apply`] and [`super::Context::secret_once`] make outlast the cleanup, however the
-    /// resource is deleted: in a foreground deletion (`kubectl delete --cascade=foreground`) the garbage
-    /// collector takes everything with an owner reference at once, and cleanup finds a server gone whose
-    /// data it was to save. Children get no owner reference then but, as those in another namespace,
-    /// annotations and a label; they are deleted once cleanup is ready. All their kinds must be declared.
+    /// Keeps what [`super::Context::apply`] and [`super::Context::secret_once`] create until after the cleanup.
+    /// In a foreground deletion (`kubectl delete --cascade=foreground`) the garbage collector deletes all
+    /// objects with an owner reference at once, and the cleanup would miss a server whose data it should save.
+    /// Children then have annotations and a label instead of an owner reference, as those in other namespaces,
+    /// and the operator deletes them once the cleanup is ready. All their kinds must be declared.
     pub fn children_outlast_cleanup(&mut self) -> &mut Self {
         self.outlast = true;
         self
     }
 
-    /// Lets a channel of one's own wake resources.
+    /// Adds a trigger from anywhere in the program.
     pub fn triggered_by(&mut self, wake: &ReconcileTrigger) -> &mut Self {
         self.wakes.push(wake.clone());
         self
@@ -174,7 +174,7 @@ impl Watches {
 
 /// The resources that an object concerns.
 pub(super) type Map<C> = Box<dyn Fn(&C) -> Vec<ObjectKey> + Send + Sync>;
-/// Whether a change matters: before (if it was known) and now.
+/// Whether a change matters: the object before (if it was known) and now.
 pub(super) type When<C> = Box<dyn Fn(Option<&C>, &C) -> bool + Send + Sync>;
 
 /// Which objects of a kind, and which of their changes.
@@ -190,7 +190,7 @@ impl<C> Only<C> {
         Self { labels: Vec::new(), owned: false, when: None }
     }
 
-    /// Those that the operator makes by [`super::Context::apply`]: they carry its label.
+    /// Those that the operator creates with [`super::Context::apply`]: they have its label.
     pub fn owned() -> Self {
         Self { owned: true, ..Self::all() }
     }
@@ -202,14 +202,14 @@ impl<C> Only<C> {
         self
     }
 
-    /// Those whose labels fit.
+    /// Those whose labels match.
     #[must_use]
     pub fn matching(self, selector: &Selector) -> Self {
         self.labels(selector.to_string())
     }
 
-    /// Wakes only for changes that `when` likes, given the object before, if it was known, and now. A
-    /// deletion always wakes.
+    /// Only changes for which `when` returns true, given the object before, if it was known, and now. A
+    /// deletion always counts.
     #[must_use]
     pub fn when(mut self, when: impl Fn(Option<&C>, &C) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Box::new(when));

@@ -1,4 +1,4 @@
-//! Flags that bound what the manager does at once.
+//! Flags that limit the manager.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use clap::Args;
 use super::duration;
 use crate::client::RateLimit;
 
-/// How many of all kinds may be worked on at once, for each that a single kind may.
+/// Concurrent reconciles of all kinds, for each concurrent reconcile of one kind.
 const KINDS_AT_ONCE: usize = 4;
 
-/// Flags that bound the manager.
+/// Flags that limit the manager.
 #[derive(Args, Clone, Debug)]
 pub struct LimitOptions {
-    /// How many resources of all kinds together are worked on at once, but at least one of each kind;
-    /// the default is four times that of one kind
+    /// Concurrent reconciles of all kinds together, and at least one of each kind [default: four times
+    /// --max-concurrent-reconciles]
     #[arg(long, value_name = "N")]
     pub max_concurrent_reconciles_total: Option<usize>,
 
-    /// How long one reconcile may take before it is ended and tried again
+    /// Deadline of one reconcile; after it, the resource is requeued
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub reconcile_timeout: Duration,
 
-    /// Requests a second to the API server at most; 0 is no cap: its own priority and fairness decides
+    /// Limit for requests per second to the API server; 0 means none: its priority and fairness decides
     #[arg(long, value_name = "N", default_value_t = 0.0)]
     pub kube_api_qps: f64,
 
-    /// Requests that may be made at once after a pause, with --kube-api-qps
+    /// Burst of requests, with --kube-api-qps
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub kube_api_burst: u32,
 }

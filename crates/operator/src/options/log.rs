@@ -9,25 +9,24 @@ use super::arguments;
 /// Flags of the log.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LogOptions {
-    /// How log lines look; the default is human on a terminal and json elsewhere
+    /// Format of log lines [default: human on a terminal, json elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 
-    /// How much is logged: error, warn, info, debug, trace, or directives such as info,kube=debug
-    /// [default: info]
+    /// Log level: error, warn, info, debug, trace, or directives such as info,kube=debug [default: info]
     #[arg(long, env = "RUST_LOG", value_name = "LEVEL")]
     pub log_level: Option<String>,
 
-    /// The same for Go operators: json or console
+    /// Format of log lines, as in Go operators: json or console
     #[arg(long, value_name = "FORMAT", help_heading = "Flags of Go operators")]
     pub zap_encoder: Option<Encoder>,
 
-    /// The same for Go operators: debug, info, error, or a number: the higher, the more
+    /// Log level, as in Go operators: debug, info, error, or a number; a higher number logs more
     #[arg(long, visible_alias = "zap-level", value_name = "LEVEL", value_parser = level,
         help_heading = "Flags of Go operators")]
     pub zap_log_level: Option<&'static str>,
 
-    /// Human lines and level debug, unless other flags say otherwise
+    /// Human format and level debug, unless other flags set them
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean,
         help_heading = "Flags of Go operators")]

@@ -32,12 +32,12 @@ const WATCHES_FILE: &str = "watches.yaml";
 #[command(args_override_self = true)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Options {
-    /// Which kind is carried by which chart or reconciler; the default is ./watches.yaml, or else that
-    /// of $HOME or of /opt/helm
+    /// File that maps each kind to a chart or a reconciler [default: watches.yaml in the working
+    /// directory, in $HOME or in /opt/helm]
     #[arg(long, value_name = "FILE")]
     pub watches_file: Option<PathBuf>,
 
-    /// Namespaces to watch, separated by commas; empty is all of them
+    /// Namespaces to watch, separated by commas; empty means all namespaces
     #[arg(
         long,
         env = "WATCH_NAMESPACE",
@@ -47,109 +47,110 @@ pub struct Options {
     )]
     pub watch_namespace: String,
 
-    /// Kubeconfig; without it $KUBECONFIG, ~/.kube/config, or the service account of the pod
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of the pod]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Where /healthz and /readyz are served; 0 for nowhere [default: :8081]
+    /// Address of /healthz and /readyz; 0 turns them off [default: :8081]
     #[arg(long, value_name = "ADDRESS")]
     pub health_probe_bind_address: Option<String>,
 
-    /// Where /metrics is served; 0 for nowhere, which is the default but for `catamaran run`: :8080
+    /// Address of /metrics; 0 turns it off [default: 0, and :8080 for `catamaran run`]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_bind_address: Option<String>,
 
-    /// Serve metrics over TLS; the default is yes but for `catamaran run`
+    /// Serve metrics over TLS [default: true, and false for `catamaran run`]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = arguments::boolean)]
     pub metrics_secure: Option<bool>,
 
-    /// Ask the API server who reads metrics, and whether they may; the default is yes where they are
-    /// served over TLS, but for `catamaran run`
+    /// Require a token with the right to get /metrics, which the API server reviews [default: true with
+    /// --metrics-secure, and false for `catamaran run`]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = arguments::boolean)]
     pub metrics_require_rbac: Option<bool>,
 
-    /// Tell the names of resources and namespaces in metrics; the default is yes where the API server is
-    /// asked who reads them, and no where everybody may
+    /// Include names of resources and namespaces in metrics [default: the value of
+    /// --metrics-require-rbac]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = arguments::boolean)]
     pub metrics_resource_names: Option<bool>,
 
-    /// A folder with the certificate for metrics, read anew when it changes; without it one is made up
+    /// Folder with the certificate for metrics, reloaded when it changes [default: a self-signed
+    /// certificate]
     #[arg(long, value_name = "FOLDER")]
     pub metrics_cert_path: Option<PathBuf>,
 
-    /// The certificate's file in --metrics-cert-path
+    /// File name of the certificate in --metrics-cert-path
     #[arg(long, value_name = "FILE", default_value = "tls.crt")]
     pub metrics_cert_name: PathBuf,
 
-    /// The key's file in --metrics-cert-path
+    /// File name of the key in --metrics-cert-path
     #[arg(long, value_name = "FILE", default_value = "tls.key")]
     pub metrics_cert_key: PathBuf,
 
-    /// Accepted for projects of operator-sdk, and does nothing: metrics are served over HTTP/1.1 only
+    /// Has no effect, and is accepted for projects of operator-sdk: metrics use HTTP/1.1
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub enable_http2: bool,
 
-    /// Work only while this process holds the lease: of several, one at a time
+    /// Enable leader election: of several processes, only the leader reconciles
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
         value_parser = arguments::boolean)]
     leader_elect: Option<bool>,
 
-    /// The lease's name; without it $OPERATOR_NAME, or the operator's name
+    /// Name of the Lease for leader election [default: $OPERATOR_NAME, or the name of the operator]
     #[arg(long, value_name = "NAME")]
     pub leader_election_id: Option<String>,
 
-    /// The lease's namespace; without it the namespace of the operator's pod
+    /// Namespace of the Lease for leader election [default: the namespace of the operator's pod]
     #[arg(long, value_name = "NAME")]
     pub leader_election_namespace: Option<String>,
 
-    /// How many resources of one kind are worked on at once, unless watches.yaml says otherwise; the
-    /// default is the number of cores
+    /// Concurrent reconciles of one kind, unless watches.yaml sets them [default: the number of cores,
+    /// and at least 8 for a chart kind]
     #[arg(long, env = "MAX_CONCURRENT_RECONCILES", value_name = "N")]
     pub max_concurrent_reconciles: Option<usize>,
 
-    /// Look at every resource this often even if nothing moved, unless watches.yaml says otherwise; 0s
-    /// is never: watches tell of every change
+    /// Period of reconciles without a change, unless watches.yaml sets it; 0s means never, as watches
+    /// report every change
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub reconcile_period: Duration,
 
-    /// How overrideValues of watches.yaml reach charts: as strings, as helm-operator had them, or with
-    /// their types; the default is strings for `catamaran run`, and types for an operator of your own
+    /// Types of overrideValues in watches.yaml: all strings, as in helm-operator, or their own [default:
+    /// strings for `catamaran run`, typed for an operator of your own]
     #[arg(long, value_name = "HOW")]
     pub override_values: Option<OverrideTypes>,
 
-    /// How much one rendering of a chart may use, where the defaults are not right:
+    /// Limits for one rendering of a chart:
     /// steps=100M,memory=64Mi,output=32Mi,keys=200,depth=1000,time=1m
     #[arg(long, value_name = "LIMITS", default_value = "", hide_default_value = true)]
     pub render_limits: Budget,
 
-    /// Do not tell the values of overrideValues in events
+    /// Leave the values of overrideValues out of events
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub suppress_override_values: bool,
 
-    /// Show each release's manifest in status.deployedRelease, as operator-sdk did; it is as readable
-    /// as the resource, and may hold Secrets
+    /// Include the manifest of the release in status.deployedRelease, as operator-sdk does. Anybody who
+    /// may read the resource can read it, and it may contain Secrets
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", value_parser = arguments::boolean)]
     pub status_manifest: bool,
 
-    /// What may be done at once.
+    /// Limits.
     #[command(flatten)]
     pub limits: LimitOptions,
 
-    /// How and how much is logged.
+    /// Logging.
     #[command(flatten)]
     pub log: LogOptions,
 
-    /// Whether the defaults are those of `helm-operator run`.
+    /// Whether to use the defaults of `helm-operator run`.
     #[arg(skip)]
     as_helm_operator: bool,
 
-    /// Old spellings.
+    /// Deprecated flags.
     #[command(flatten)]
     old: Old,
 }

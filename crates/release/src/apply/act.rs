@@ -1,5 +1,4 @@
-//! Install, upgrade and rollback: from the record that says it has begun to the record that says it is
-//! deployed.
+//! Install, upgrade and rollback: from the pending record to the deployed one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::plan::{
 use crate::record::model::full_chart;
 use crate::record::{Release, Status, Stored, codec};
 
-/// The objects that were applied, known, deleted and left.
+/// The objects that were applied, known, deleted and kept.
 pub(super) struct Progress {
     pub objects: Vec<AppliedObject>,
     pub known: Vec<ObjectId>,
@@ -27,21 +26,19 @@ pub(super) struct Progress {
 }
 
 impl Driver {
-    /// Performs what [`History::decide`] says.
+    /// Executes the decision of [`History::decide`].
     ///
-    /// Install and upgrade: what `crds/` has and the cluster has not; then the record is created, as
-    /// pending; then the hooks before; then the objects in install order; then what earlier revisions
-    /// had and this one has not is deleted; then the hooks after; then the record is deployed. Resume
-    /// goes on from whatever of this has happened.
+    /// An install or upgrade creates missing CRDs of `crds/`, then the record as pending. It runs the pre hooks,
+    /// applies the objects in install order, deletes the objects that only earlier revisions have, runs the post
+    /// hooks, and marks the record as deployed. Resume continues after the last of these steps that was done.
     ///
-    /// Nothing is waited for: [`Error::Waiting`] says what has to change before the next call can do
-    /// more than this one.
+    /// Does not wait: [`Error::Waiting`] says what has to change before the next call can continue.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongFacts`] and [`Error::Busy`] where `decide` says [`Action::RenderAgain`] and
-    /// [`Action::Wait`]. After a transient error the record is still pending; after any other that
-    /// happened once the record was there, it says `failed` and why.
+    /// [`Error::WrongFacts`] and [`Error::Busy`] where `decide` returns [`Action::RenderAgain`] and
+    /// [`Action::Wait`]. After a transient error the record is still pending. After another error, if there is a
+    /// record, its status is `failed`, with the reason.
     pub async fn apply(
         &self,
         history: &History,
@@ -65,8 +62,8 @@ impl Driver {
         self.carry_out(history, desired, &action).await
     }
 
-    /// Brings a revision that [`History::interrupted`] tells of to its end, as its record has it,
-    /// whatever was rendered: for charts that draw something else each time.
+    /// Completes a revision that [`History::interrupted`] returns from its record, whatever the rendering is:
+    /// for charts that generate other values each time.
     ///
     /// # Errors
     ///
@@ -85,10 +82,10 @@ impl Driver {
         }
     }
 
-    /// Brings back what an earlier revision was, as its record has it: nothing is rendered. Without
-    /// `to`, the one before the newest. Hooks are those of that revision.
+    /// Applies an earlier revision again, from its record: renders nothing. Without `to`, the one before the
+    /// newest. Runs the hooks of that revision.
     ///
-    /// A rollback that was begun is gone on with; so is any other action that was begun given up.
+    /// Continues a rollback that was interrupted. Replaces another action that was interrupted.
     ///
     /// # Errors
     ///
@@ -113,7 +110,7 @@ impl Driver {
         if goal.create && self.action_options.full_record {
             goal.record.chart = full_chart(desired.chart);
         }
-        // What an earlier revision had is not asked to bring definitions of today.
+        // The CRDs in `crds/` belong to the chart of today, not to an earlier revision.
         let definitions = match goal.doing {
             ActionKind::Install | ActionKind::Upgrade => self.definitions(desired.chart).await?,
             ActionKind::Rollback => Vec::new(),
@@ -177,11 +174,11 @@ impl Driver {
         Ok(Applied { done, release, history, objects, known, removed, kept })
     }
 
-    /// Records that the revision has begun. In this order a history is never longer than its
-    /// limit, and a revision that is given up never looks like one to be resumed.
+    /// Writes the record of a new revision. In this order a history never exceeds its limit, and a revision that
+    /// is given up never looks like one to resume.
     async fn begin(&self, history: &mut History, plan: &Plan) -> Result<(), Error> {
         let next = plan.record.version;
-        // A record that is too large must be known before anything is written for it.
+        // Fails before any write if the record is too large.
         let packed = plan.create.then(|| codec::pack(&plan.record)).transpose();
         let packed = packed.map_err(Error::Encode)?;
         for revision in &plan.give_up {
@@ -211,8 +208,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Hooks, objects, hooks. While the later hooks are waited for, call after call, the objects are
-    /// left alone; the last call applies them once more, to know them as they are then.
+    /// Hooks, objects, hooks. While the post hooks run, call after call, the objects are not applied again; the
+    /// last call applies them once more, to know their current state.
     async fn stages(
         &self,
         history: &mut History,
@@ -269,8 +266,8 @@ impl Driver {
         Ok(Progress { objects, known, removed, kept })
     }
 
-    /// Says in the record that the revision failed, unless trying again may do: then it stays
-    /// pending and the next call resumes it. A record that says so already is not written again.
+    /// Marks the record as failed, unless a retry may help: then it stays pending, and the next call resumes
+    /// it. Does not write a record that is failed already.
     async fn fail(&self, history: &mut History, revision: u32, doing: ActionKind, error: &Error) {
         if error.is_transient() {
             return;
@@ -292,7 +289,7 @@ impl Driver {
         match (written, error) {
             (Ok(record), Error::Hook { event, .. }) => self.clear_failed(&record, *event).await,
             (Ok(_), _) => {}
-            // It stays pending, and the next call will resume it and meet the same failure.
+            // It stays pending: the next call resumes it, and fails in the same way.
             (Err(error), _) => {
                 tracing::warn!(release = history.name(), revision, %error, "cannot record a failure");
             }

@@ -1,5 +1,5 @@
 //! The definitions of `crds/`: created where there are none, and otherwise left alone, or brought to
-//! what the chart has where that is asked for ([`Definitions`]).
+//! what the chart has where that is asked for ([`CrdPolicy`]).
 
 use catamaran_chart::Chart;
 use catamaran_cluster::apply::{FailureKind, Target};
@@ -19,7 +19,7 @@ impl Driver {
     /// Sees to it that the kinds of a chart's `crds/` are served. To be called before the chart is
     /// rendered, as what the cluster serves is one of its inputs; [`Driver::apply`] does it, too.
     ///
-    /// A definition that exists is left as it is, whoever made it, unless [`Definitions::CreateReplace`]
+    /// A definition that exists is left as it is, whoever made it, unless [`CrdPolicy::CreateReplace`]
     /// asks for more. None is ever deleted. Costs no request for kinds that are known to be served; one
     /// read for each definition that may be replaced.
     ///

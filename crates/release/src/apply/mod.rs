@@ -1,7 +1,7 @@
-//! Carries plans out: requests, records, and what becomes of them.
+//! Executes plans: requests, records, results.
 //!
-//! Every function can be cancelled between any two requests: the next call finds its way from the
-//! records in the cluster.
+//! Every function can be cancelled between any two requests. The next call continues from the records in
+//! the cluster.
 
 mod act;
 mod action_options;
@@ -51,20 +51,20 @@ use crate::record::{Packed, RecordPolicy, Status, Store};
 use crate::{Clock, Error};
 use act::Progress;
 
-/// The field manager of a chart's objects: Helm's own, as under any other name its CLI meets
-/// conflicts when it rolls back or upgrades.
+/// The field manager of a chart's objects: the one of Helm. With any other name, its CLI would get
+/// conflicts in rollbacks and upgrades.
 pub const FIELD_MANAGER: &str = "helm";
 
-/// Under which names the fields of a chart's objects were set by updates: Helm 3, or Helm 4 with
+/// Field managers that set fields of a chart's objects by updates: Helm 3, Helm 4 with
 /// `--server-side=false`, and operator-sdk's Helm operator.
 const FORMER_MANAGERS: [&str; 2] = ["helm", "helm-operator"];
 
-/// How many revisions are kept, as by the helm CLI.
+/// How many revisions to keep, as in the helm CLI.
 pub const DEFAULT_HISTORY: usize = 10;
 
-/// Reads and carries out releases; cheap to clone.
+/// Reads releases and executes actions; cheap to clone.
 ///
-/// The client should not retry by itself, see [`catamaran_cluster::apply`].
+/// The client should not retry, see [`catamaran_cluster::apply`].
 #[derive(Clone)]
 pub struct Driver {
     applier: Applier,
@@ -114,8 +114,8 @@ impl Driver {
         }
     }
 
-    /// Makes all requests by this client, e.g. one that acts as a service account. What the driver found
-    /// out about missing permissions is forgotten: they may be others.
+    /// Uses this client for all requests, such as one that impersonates a service account. Forgets which
+    /// permissions are missing, because they may differ.
     #[must_use]
     pub fn with_client(mut self, client: Client) -> Self {
         self.applier = self.applier.with_client(client.clone());
@@ -124,79 +124,79 @@ impl Driver {
         self
     }
 
-    /// Where the objects of releases may be; anywhere unless said otherwise.
+    /// Where the objects of releases may be; the default is anywhere.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Which records are acted on; all that can be read unless said otherwise.
+    /// Which records to trust; the default is all that can be read.
     #[must_use]
     pub fn record_policy(mut self, policy: RecordPolicy) -> Self {
         self.store = self.store.policy(policy);
         self
     }
 
-    /// What is left to others where it differs from what a release has.
+    /// Drift that is left to others.
     #[must_use]
     pub fn ignoring(mut self, rules: impl Into<Arc<[IgnoreRule]>>) -> Self {
         self.ignored = rules.into();
         self
     }
 
-    /// Knows objects without asking, e.g. by a watch. They are left out of what is sent.
+    /// A function that knows objects without a request, for example from a watch. They are not sent again.
     #[must_use]
     pub fn with_known_objects(mut self, known: Arc<Knowledge>) -> Self {
         self.known = Some(known);
         self
     }
 
-    /// Keeps all records in this namespace, whatever that of the release. Names of releases must
-    /// differ then, whatever their namespaces.
+    /// Keeps all records in this namespace, instead of that of each release. The names of releases must
+    /// then differ between namespaces.
     #[must_use]
     pub fn stored_in(mut self, namespace: &str) -> Self {
         self.store = self.store.in_namespace(namespace);
         self
     }
 
-    /// Has seen objects not long ago. They are not read once more when the release is looked at.
+    /// Objects that were read recently. They are not read again for a comparison.
     #[must_use]
     pub fn with_snapshots(mut self, glimpse: Arc<Snapshots>) -> Self {
         self.glimpse = Some(glimpse);
         self
     }
 
-    /// Has heard that these objects are gone: they are made anew without being looked for first.
+    /// Objects that a watch reports as deleted: they are created without a read.
     #[must_use]
     pub fn with_deleted_objects(mut self, gone: impl IntoIterator<Item = ObjectId>) -> Self {
         self.lacking = Arc::new(gone.into_iter().collect());
         self
     }
 
-    /// Has not watched the objects since they were applied: before one is changed it must prove to be the
-    /// release's, as somebody may have made another under its name. One read for each.
+    /// No watch has observed the objects since they were applied: before one changes, a read must show that it
+    /// still belongs to the release, because somebody may have replaced it. One read for each.
     #[must_use]
     pub fn unwatched(mut self) -> Self {
         self.unwatched = true;
         self
     }
 
-    /// How long one hook may take from its start; [`HOOK_TIMEOUT`] unless said otherwise.
+    /// The deadline of one hook from its start; the default is [`HOOK_TIMEOUT`].
     #[must_use]
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hook_timeout = timeout;
         self
     }
 
-    /// How actions are carried out.
+    /// The options of actions.
     #[must_use]
     pub fn options(mut self, action_options: ActionOptions) -> Self {
         self.action_options = action_options;
         self
     }
 
-    /// What tells the time; the system's clock unless said otherwise.
+    /// The clock; the default is the system's.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.store = self.store.clock(clock.clone());
@@ -204,8 +204,8 @@ impl Driver {
         self
     }
 
-    /// Tells of every record that is written or, then without a version, deleted: the release's namespace
-    /// and name, the revision, the record's resourceVersion.
+    /// A callback for every record that is written or, then without a version, deleted: the release's
+    /// namespace and name, the revision, the record's resourceVersion.
     #[must_use]
     pub fn on_record_written(
         mut self,
@@ -215,7 +215,7 @@ impl Driver {
         self
     }
 
-    /// How many revisions are kept; 0 means all.
+    /// How many revisions to keep; 0 means all.
     #[must_use]
     pub fn history_max(mut self, revisions: usize) -> Self {
         self.history_max = revisions;
@@ -226,19 +226,19 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`] without a request: a longer name could not even be asked for.
+    /// [`Error::InvalidName`] without a request, because no selector can have a longer name.
     pub async fn history(&self, namespace: &str, name: &str) -> Result<History, Error> {
         check_name(name)?;
         self.store.history(namespace, name).await
     }
 
-    /// A revision that is the newest and deployed, alone, for [`Driver::repair`]: two GETs, of its record
-    /// and of the one that anybody who begins another revision would write first. `None` if it is not so,
-    /// or not to be told so cheaply; then [`Driver::history`] tells.
+    /// The newest revision, if it is this one and deployed, for [`Driver::repair`]: two GETs, of its record and
+    /// of the one that the next revision would have. `None` if it is not, or two GETs cannot show it; then use
+    /// [`Driver::history`].
     ///
     /// # Errors
     ///
-    /// As any request. It may be forbidden where a LIST is not.
+    /// As any request. The right to GET may be missing where that to LIST is there.
     pub async fn newest_deployed(
         &self,
         namespace: &str,
@@ -258,8 +258,8 @@ impl Driver {
         }))
     }
 
-    /// The records of several releases by one LIST, to be unpacked when their turn comes: of one
-    /// namespace, or of all. A release that has none, or one that lies in several Secrets, is left out.
+    /// The records of several releases by one LIST, to be decoded later: of one namespace, or of all. Without
+    /// releases that have no record, or one in several Secrets.
     ///
     /// # Errors
     ///
@@ -272,14 +272,13 @@ impl Driver {
         self.store.histories(namespace, names).await
     }
 
-    /// A history as it was read by [`Driver::histories`].
+    /// A history from [`Driver::histories`].
     pub fn unpack(&self, packed: &Packed, namespace: &str) -> History {
         self.store.unpack(packed, namespace)
     }
 
-    /// Takes off the records the owner references that Helm operators put there: a deletion in the
-    /// foreground would collect the records while the uninstall still needs them. One request for each
-    /// record that has one.
+    /// Removes the owner references that Helm operators added to records: a foreground deletion would delete
+    /// the records while the uninstall needs them. One request for each record that has one.
     ///
     /// # Errors
     ///
@@ -293,8 +292,8 @@ impl Driver {
         Ok(history)
     }
 
-    /// The objects of a release as they are sent, e.g. to know what to watch. Costs no request
-    /// once their kinds are known to the mapper.
+    /// The objects of a release as they are sent, for example to know what to watch. Needs no request if the
+    /// mapper knows their kinds.
     pub async fn objects(&self, desired: &DesiredState<'_>) -> Result<Vec<PlannedObject>, Error> {
         self.planned(desired.id(), desired.owner, &desired.rendered.manifest_text()).await
     }
@@ -310,16 +309,14 @@ impl Driver {
         planned(release, owner, &wanted, &[], &kinds)
     }
 
-    /// Looks at objects of the deployed revision, e.g. because a watch shows that they changed or are
-    /// gone, and applies again, as its record has them, those that are not as they shall be. Only
-    /// those in `which`; an empty slice means all.
+    /// Compares objects of the deployed revision with its record, for example because a watch reports a change,
+    /// and applies those that differ. `which` selects objects; an empty slice means all.
     ///
-    /// Nothing is rendered for it, so that random values stay what they were. Writes no record.
+    /// Renders nothing, so random values stay. Writes no record.
     ///
     /// # Errors
     ///
-    /// [`Error::Unauthenticated`] if that record is not to be acted on: see [`Driver::confirm`]. As any
-    /// request.
+    /// [`Error::Unauthenticated`] if the record is not trusted: see [`Driver::confirm`]. As any request.
     pub async fn repair(
         &self,
         history: &History,
@@ -348,23 +345,21 @@ impl Driver {
         Ok(applied)
     }
 
-    /// Uninstalls a release: the record says so first; then the `pre-delete` hooks of the newest
-    /// revision run; then the objects of all its revisions are deleted, those that are ours by a
-    /// fresh read, by uid and in the background, in uninstall order; then the `post-delete` hooks
-    /// run; then the records go.
+    /// Uninstalls a release. First the record says so, then the `pre-delete` hooks of the newest revision run.
+    /// Then the objects of all revisions are deleted that still belong to the release by a fresh read: by uid, in
+    /// the background, in uninstall order. Then the `post-delete` hooks run. At last the records are deleted.
     ///
-    /// A release that is not there is no error. Call it again after an error, whatever it was.
+    /// A release that does not exist is no error. Call it again after any error.
     ///
     /// # Errors
     ///
-    /// [`Error::Waiting`] while a hook is at work; [`Error::Hook`] if one of `pre-delete` failed. If
-    /// one of `post-delete` did, the release is gone all the same, as in Helm.
+    /// [`Error::Waiting`] while a hook runs; [`Error::Hook`] if a `pre-delete` hook failed. If a `post-delete`
+    /// hook failed, the release is uninstalled nevertheless, as in Helm.
     pub async fn uninstall(&self, namespace: &str, name: &str) -> Result<Uninstalled, Error> {
         self.uninstall_owned(namespace, name, None).await
     }
 
-    /// The same for a release that belongs to a resource: its hooks carry the owner's name, so that
-    /// a watch on them finds it.
+    /// The same for a release of a resource: its hooks have the owner's name, so that a watch finds them.
     pub async fn uninstall_owned(
         &self,
         namespace: &str,

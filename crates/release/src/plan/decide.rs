@@ -1,4 +1,4 @@
-//! Which action is due.
+//! Decides which action is due.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::objects::{normalised, parse_manifest};
 use crate::record::store::Unreadable;
 use crate::record::{Hook, Release, Status};
 
-/// A pending record that carries no sign of ours is a helm CLI's. It may still be at work; after
-/// this time it is taken for dead, as its default timeout for waiting is over.
+/// A pending record that this program did not write is a helm CLI's, which may still run. After this time
+/// it counts as dead, because its default timeout is over.
 pub const HELM_CLI_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// How the description of a pending record of ours begins: Helm keeps it, and never writes it.
+/// The prefix of the description of own pending records. Helm keeps it, and never writes it.
 pub(crate) const DESCRIPTION_PREFIX: &str = "catamaran: ";
 
-/// What is due.
+/// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: the newest revision is deployed and the same. Costs no request.
+    /// Nothing: the newest revision is deployed and equal. Needs no request.
     Unchanged,
     /// An upgrade: render with these facts and decide again.
     RenderAgain(ReleaseFacts),
@@ -30,13 +30,13 @@ pub enum Action {
     Install,
     /// Create the next revision.
     Upgrade,
-    /// Bring the newest revision, which was begun or has failed, to its end.
+    /// Complete the newest revision, which was interrupted or has failed.
     Resume,
-    /// A helm CLI began something and may still be at it.
+    /// A helm CLI began an action and may still run.
     Wait {
         /// The revision that it writes.
         revision: u32,
-        /// That revision's status.
+        /// The status of that revision.
         status: Status,
         /// When it will be taken over.
         retry_after: Duration,
@@ -44,8 +44,8 @@ pub enum Action {
 }
 
 impl History {
-    /// Which action brings the release to what is desired. Pure; errors mean that nothing can be
-    /// done before somebody changes something.
+    /// Which action leads to the desired state. Pure; an error means that somebody has to change something
+    /// first.
     pub fn decide(&self, desired: &DesiredState<'_>) -> Result<Action, Error> {
         check_name(&desired.release.name)?;
         check_support(desired)?;
@@ -67,7 +67,7 @@ impl History {
         let status = &newest.info.status;
         let is_trusted = self.is_newest_trusted();
         let is_same = match is_same(newest, desired) {
-            // What nobody vouches for may say anything.
+            // The content of a record that is not trusted may be anything.
             Err(_) if !is_trusted => false,
             is_same => is_same?,
         };
@@ -80,7 +80,7 @@ impl History {
         }
     }
 
-    /// The newest revision if it was begun or has failed, and is ours to bring to its end.
+    /// The newest revision, if it was interrupted or has failed, and is trusted.
     pub fn interrupted(&self) -> Option<&std::sync::Arc<Release>> {
         let newest = self.newest().filter(|_| self.is_newest_trusted())?;
         let status = &newest.info.status;
@@ -88,7 +88,7 @@ impl History {
         (open && self.wait_for_cli(newest).is_none()).then_some(newest)
     }
 
-    /// Whether an uninstall of ours was begun and has not come to its end.
+    /// Whether a trusted uninstall was interrupted.
     pub fn is_uninstalling(&self) -> bool {
         self.newest().filter(|_| self.is_newest_trusted()).is_some_and(|newest| {
             newest.info.status == Status::Uninstalling
@@ -96,12 +96,12 @@ impl History {
         })
     }
 
-    /// Whether a rollback was begun, has not come to its end, and is ours to go on with.
+    /// Whether a trusted rollback was interrupted.
     pub fn is_rolling_back(&self) -> bool {
         self.interrupted().is_some_and(|newest| newest.info.status == Status::PendingRollback)
     }
 
-    /// The next revision, if it is what was rendered.
+    /// The next revision, if that was rendered.
     fn next(&self, desired: &DesiredState<'_>) -> Result<Action, Error> {
         let due = self.next_facts();
         if *desired.release != due {
@@ -111,7 +111,7 @@ impl History {
         Ok(if due.is_install { Action::Install } else { Action::Upgrade })
     }
 
-    /// An action that a helm CLI began too short a time ago to be taken over.
+    /// An action of a helm CLI that began too recently to be taken over.
     pub(super) fn wait_for_cli(&self, newest: &Release) -> Option<Action> {
         let info = &newest.info;
         let since = match info.status {
@@ -151,7 +151,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::InvalidName { name: name.to_owned() })
 }
 
-/// Refuses what would be done wrongly, before anything is written.
+/// Refuses unsupported charts before anything is written.
 fn check_support(desired: &DesiredState<'_>) -> Result<(), Error> {
     let is_test = |events: &[String]| events.iter().all(|event| event == "test");
     for hook in desired.rendered.hooks.iter().filter(|hook| !is_test(&hook.events)) {
@@ -165,9 +165,8 @@ fn check_support(desired: &DesiredState<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a record is what is desired: the same chart, objects and hooks. Texts are compared
-/// first; where they differ, the objects, as the two generations of Helm lay out the same
-/// documents differently.
+/// Whether a record equals the desired state: the same chart, objects and hooks. Compares texts first. If
+/// they differ, compares objects, because Helm 3 and 4 format the same documents differently.
 fn is_same(record: &Release, desired: &DesiredState<'_>) -> Result<bool, Error> {
     let metadata = &desired.chart.metadata;
     if (record.chart_name(), record.chart_version()) != (&metadata.name, &metadata.version) {

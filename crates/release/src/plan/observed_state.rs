@@ -1,4 +1,4 @@
-//! What is known: the records of a release, and what is wanted of it.
+//! The observed state of a release (its records), and the desired state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,29 +15,29 @@ use crate::record::model::slim_chart;
 use crate::record::store::{Loose, Unreadable};
 use crate::record::{Authenticity, Hook, Release, Status, Stored, Time};
 
-/// What a release shall be.
+/// The desired state of a release.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct DesiredState<'a> {
     /// The chart.
     pub chart: &'a Chart,
-    /// The user's values, as `helm get values` will show them.
+    /// The user's values, as `helm get values` shows them.
     pub config: &'a Map<String, Value>,
     /// The chart rendered with these values and `release`.
     pub rendered: &'a Rendered,
-    /// What the chart was rendered with as `.Release`; its name and namespace are the release's.
+    /// The facts that were `.Release` in the rendering; its name and namespace are the release's.
     pub release: &'a ReleaseFacts,
-    /// The resource that the release belongs to.
+    /// The resource that owns the release.
     pub owner: Option<&'a Owner>,
-    /// The record's description after success, instead of Helm's.
+    /// The description of the record after success, instead of Helm's.
     pub description: Option<&'a str>,
-    /// Labels that the record gets besides those of the one before it; `None` takes one away.
+    /// Labels that the record gets besides those of the one before it; `None` removes one.
     pub labels: Option<&'a BTreeMap<String, Option<String>>>,
-    /// Whether the release may have been another chart's before.
+    /// Whether the release may belong to another chart so far.
     pub any_chart: bool,
 }
 
-/// Without values and manifests, in which there may be secrets.
+/// Without values and manifests, which may contain secrets.
 impl fmt::Debug for DesiredState<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Desired").field("release", self.release).finish_non_exhaustive()
@@ -64,28 +64,28 @@ impl<'a> DesiredState<'a> {
         }
     }
 
-    /// The same, belonging to a resource.
+    /// The same, with a resource as the owner.
     #[must_use]
     pub fn owned_by(mut self, owner: &'a Owner) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// The same, with labels on its record; `None` takes one away.
+    /// The same, with labels of its record; `None` removes one.
     #[must_use]
     pub fn labelled(mut self, labels: &'a BTreeMap<String, Option<String>>) -> Self {
         self.labels = Some(labels);
         self
     }
 
-    /// The same, also where the release was another chart's before.
+    /// The same, also if the release belongs to another chart so far.
     #[must_use]
     pub fn of_any_chart(mut self) -> Self {
         self.any_chart = true;
         self
     }
 
-    /// A record as it shows itself, with what is rendered in the place of what it only claims.
+    /// A record with rendered content instead of the content that it claims.
     pub fn with_rendered_content(&self, record: &Release) -> Release {
         let mut shown = record.clone();
         shown.info.notes.clone_from(&self.rendered.notes);
@@ -109,7 +109,7 @@ impl<'a> DesiredState<'a> {
     }
 }
 
-/// The records of a release at one moment, oldest first. Cheap to clone.
+/// The records of a release at one time, oldest first. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct History {
     pub(crate) namespace: String,
@@ -117,15 +117,15 @@ pub struct History {
     pub(crate) records: Vec<Stored>,
     /// Records that cannot be read.
     pub(crate) unreadable: Vec<Unreadable>,
-    /// Pieces of records that no record names.
+    /// Parts of records that belong to no record.
     pub(crate) loose: Vec<Loose>,
-    /// How many bytes the records have whose writers are not known.
+    /// The size in bytes of the records of unknown writers.
     pub(crate) claimed: u64,
     pub(crate) read_at: Timestamp,
 }
 
 impl History {
-    /// The history of a release that has none, e.g. where a watch on its Secrets shows that.
+    /// The history of a release without records, for example if a watch of its Secrets shows that.
     pub fn empty(namespace: &str, name: &str, read_at: Timestamp) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -148,18 +148,17 @@ impl History {
         &self.name
     }
 
-    /// Whether there is no record at all.
+    /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.unreadable.is_empty()
     }
 
-    /// Whether the newest record lies in several Secrets, where the helm CLI does not see it.
+    /// Whether the newest record is stored in several Secrets, where the helm CLI does not find it.
     pub fn is_hidden_from_helm(&self) -> bool {
         self.records.last().is_some_and(Stored::is_cut)
     }
 
-    /// Who owns the newest record, by the owner references of its Secret: nobody, unless a Helm
-    /// operator wrote it.
+    /// The owners of the newest record, by the owner references of its Secret. Only Helm operators add one.
     pub fn owners(&self) -> &[OwnerReference] {
         self.records.last().map_or(&[], |stored| &stored.owners)
     }
@@ -169,20 +168,19 @@ impl History {
         self.records.iter().map(|it| (it.release.version, it.resource_version.as_str()))
     }
 
-    /// Whether what a revision's record says may be acted on, see [`crate::RecordPolicy`].
+    /// Whether the record of a revision is trusted, see [`crate::RecordPolicy`].
     pub fn is_trusted(&self, revision: u32) -> bool {
         self.stored(revision).is_some_and(Stored::is_trusted)
     }
 
-    /// The same of the newest revision, if there is any.
+    /// The same for the newest revision, if there is one.
     pub fn is_newest_trusted(&self) -> bool {
         self.records.last().is_some_and(|newest| {
             newest.is_trusted() && newest.release.version == self.newest_revision()
         })
     }
 
-    /// Whether any record was written by this operator for the resource, or for an earlier one of its
-    /// name.
+    /// Whether this operator wrote any record for the resource, or for an earlier one of its name.
     pub fn has_authenticated(&self) -> bool {
         self.records.iter().any(|it| it.authenticity != Authenticity::Unauthenticated)
     }
@@ -206,9 +204,9 @@ impl History {
         self.releases().rev().find(|release| release.info.status == Status::Deployed)
     }
 
-    /// The revision that is deployed, or was until one superseded it that has not come to its end: an action
-    /// supersedes the old revision before it says that the new one is deployed, and may be cut short between
-    /// the two. `None` if nothing is installed but what has failed or is under way.
+    /// The revision that is deployed, or was until an action superseded it that was interrupted: an action
+    /// supersedes the old revision before it marks the new one as deployed. `None` if no revision but failed and
+    /// pending ones is installed.
     pub fn last_deployed(&self) -> Option<&Arc<Release>> {
         let is_open = |status: &Status| status.is_pending() || *status == Status::Failed;
         let last = self.releases().rev().find(|release| !is_open(&release.info.status));
@@ -216,9 +214,8 @@ impl History {
         self.deployed().or_else(|| last.filter(was_deployed))
     }
 
-    /// What to render with in order to compare with what is there: the newest revision, as the
-    /// install or upgrade that it was. Where nothing can be compared, the same as
-    /// [`History::next_facts`].
+    /// The facts to render with for a comparison: those of the newest revision. If there is nothing to compare
+    /// with, the same as [`History::next_facts`].
     pub fn current_facts(&self) -> ReleaseFacts {
         match self.newest() {
             Some(newest) if is_comparable(&newest.info.status) => {
@@ -228,10 +225,10 @@ impl History {
         }
     }
 
-    /// What to render with for the next revision.
+    /// The facts to render with for the next revision.
     ///
-    /// It is an install as long as no revision was ever deployed: after a first install that
-    /// failed, charts that create passwords at install must do so still.
+    /// It is an install as long as no revision was deployed: after a failed first install, charts that generate
+    /// passwords at an install must do so again.
     pub fn next_facts(&self) -> ReleaseFacts {
         let ever = |release: &Arc<Release>| {
             matches!(release.info.status, Status::Deployed | Status::Superseded)
@@ -248,13 +245,13 @@ impl History {
         self.unreadable.iter().map(|unreadable| unreadable.revision).fold(readable, u32::max)
     }
 
-    /// How long before reading something happened, by the clock of whoever wrote it; `None` if it
-    /// tells no time, or one still to come.
+    /// How long before the read something happened, by the clock of its writer; `None` without a time, or with
+    /// one in the future.
     pub(crate) fn time_since(&self, then: Time) -> Option<Duration> {
         Duration::try_from(self.read_at.duration_since(then.0?)).ok()
     }
 
-    /// A revision's record.
+    /// The record of a revision.
     pub fn revision(&self, version: u32) -> Option<&Arc<Release>> {
         self.releases().find(|release| release.version == version)
     }
@@ -282,12 +279,12 @@ impl History {
     }
 }
 
-/// Whether a revision in this status may turn out to be what is wanted.
+/// Whether a revision in this status may be the desired one.
 fn is_comparable(status: &Status) -> bool {
     *status == Status::Deployed || *status == Status::Failed || status.is_pending()
 }
 
-/// Whether this revision was rendered as an install: Helm begins a release with both times equal.
+/// Whether this revision was rendered as an install: then Helm writes two equal times.
 fn was_install(release: &Release) -> bool {
     release.version == 1
         || release.info.status == Status::PendingInstall
@@ -309,7 +306,7 @@ mod tests {
         for (statuses, expected) in [
             (vec![Deployed], Some(1)),
             (vec![Deployed, Failed], Some(1)),
-            // Cut short after the old revision was superseded.
+            // Interrupted after the old revision was superseded.
             (vec![Superseded, PendingUpgrade], Some(1)),
             (vec![Superseded, Failed, PendingRollback], Some(1)),
             (vec![Superseded, Superseded, Failed], Some(2)),

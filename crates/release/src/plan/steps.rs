@@ -25,12 +25,12 @@ pub enum ApplyMode {
     Claim,
     /// Over what is there: the deployed revision shows it as ours, or it is to become so.
     Apply,
-    /// As [`How::Apply`], but only if that changes something: the deployed revision has it the same.
+    /// As [`ApplyMode::Apply`], but only if that changes something: the deployed revision has it the same.
     Verify,
-    /// As [`How::Apply`], but one that is there must prove to be ours: only a record that is not trusted
+    /// As [`ApplyMode::Apply`], but one that is there must prove to be ours: only a record that is not trusted
     /// shows it as ours.
     ApplyIfOurs,
-    /// The same for [`How::Verify`].
+    /// The same for [`ApplyMode::Verify`].
     VerifyIfOurs,
 }
 

@@ -18,7 +18,7 @@
 //!
 //!     /// Sees what is about to be done, and may refuse it.
 //!     async fn before(&self, ctx: &Context<'_>, pending: &PendingAction<'_>) -> Result<(), Error> {
-//!         match planned.action {
+//!         match pending.action {
 //!             Action::Uninstall if ctx.metadata.labels.iter().flatten().any(|(key, _)| key == "keep") => {
 //!                 Err(Error::waiting("Kept", "take the label off first"))
 //!             }

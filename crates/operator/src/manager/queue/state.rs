@@ -1,4 +1,4 @@
-//! Who stands in which line, and who is worked on.
+//! The state of the queue: waiting, delayed and running keys.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,22 +8,22 @@ use tokio::time::Instant;
 
 use super::{Bound, Item, Key, KindId, Priority, Stats};
 
-/// So many reasons of one key are kept: each object of a release is one, and a release may have
+/// The number of reasons that a key keeps: each object of a release may be one, and there may be
 /// thousands.
 const MOST_REASONS: usize = 8;
-/// Stands for the reasons that are not kept.
+/// Represents the reasons that are not kept.
 const MORE: &str = "more";
 
 #[derive(Debug)]
 pub(super) struct QueueState {
     kinds: Vec<Kind>,
-    /// How many may work at once of all kinds.
+    /// The limit of all kinds together.
     bound: usize,
-    /// The kind whose turn it is.
+    /// The kind that is next.
     turn: KindId,
     waiting: HashMap<Key, Waiting>,
     running: HashMap<Key, Running>,
-    /// Keys to be added later, earliest first; a key stands here at most once.
+    /// Delayed keys, the earliest first; each key at most once.
     delayed: BTreeSet<(Instant, Key)>,
     delayed_until: HashMap<Key, (Instant, String)>,
     pub closed: bool,
@@ -32,7 +32,7 @@ pub(super) struct QueueState {
 #[derive(Debug)]
 struct Kind {
     live: VecDeque<Key>,
-    /// By a hash, which mixes them.
+    /// In the order of a hash, which is random enough.
     listed: BTreeSet<(u64, Key)>,
     waiting: usize,
     running: usize,
@@ -88,7 +88,7 @@ impl QueueState {
             waiting.because(reason);
             if urgency == Priority::Live && waiting.urgency == Priority::Listed {
                 waiting.urgency = Priority::Live;
-                // The old place is left and skipped later.
+                // The old entry stays and is skipped later.
                 if !self.running.contains_key(&key) {
                     kind.live.push_back(key);
                 }
@@ -103,7 +103,7 @@ impl QueueState {
         }
     }
 
-    /// Has a key added at a time, unless it is to be sooner already.
+    /// Delays a key, unless it runs sooner already.
     pub fn delay(&mut self, key: Key, at: Instant, reason: &str) {
         if self.delayed_until.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
             return;
@@ -119,7 +119,7 @@ impl QueueState {
         }
     }
 
-    /// Adds the keys whose time has come.
+    /// Adds the keys whose delay is over.
     pub fn release_due(&mut self, now: Instant) {
         while let Some((at, _)) = self.delayed.first() {
             if *at > now {
@@ -136,7 +136,7 @@ impl QueueState {
         self.delayed.first().map(|(at, _)| *at)
     }
 
-    /// Takes what comes next, of the kind whose turn it is.
+    /// Takes the next key, of the kind that is next.
     pub fn take(&mut self) -> Option<Item> {
         let count = self.kinds.len();
         for step in 0..count {
@@ -149,7 +149,7 @@ impl QueueState {
         None
     }
 
-    /// What comes next of a kind out of its first list, in that order.
+    /// The next keys of the first list of a kind, in their order.
     pub fn upcoming(&self, kind: KindId) -> impl Iterator<Item = &Key> {
         let listed = self.kinds.get(kind).into_iter().flat_map(|kind| &kind.listed);
         let waits =
@@ -157,7 +157,7 @@ impl QueueState {
         listed.map(|(_, key)| key).filter(waits)
     }
 
-    /// Whether one more of a kind may be worked on. The last places are kept for kinds that have none.
+    /// Whether another key of a kind may run. The last slots are reserved for kinds that have none.
     fn has_room(&self, kind: KindId) -> bool {
         let Some(Kind { running, bound, .. }) = self.kinds.get(kind) else { return false };
         let taken: usize = self.kinds.iter().map(|kind| kind.running).sum();
@@ -171,7 +171,7 @@ impl QueueState {
         }
         let kind = self.kinds.get_mut(turn)?;
         while let Some(key) = kind.next() {
-            // A promoted key stands in both lines: the second time it no longer waits, or it runs.
+            // A key with a raised priority has two entries: at the second one it no longer waits, or runs.
             if self.running.contains_key(&key) {
                 continue;
             }
