@@ -204,9 +204,22 @@ async fn a_changed_template_is_applied_to_a_release_that_was_taken_over() {
     stage.chart("demo", &[("templates/all.yaml", &template(&all))]);
     stage.helm3(&["install", "web", "helm-charts/demo"]);
     let before = stage.get("configmap", "web")["data"].clone();
+    // As the Go operator leaves a resource and its release: finalizer, status, and the owner of the record
+    // and of the object.
     let mut shop = stage.shop("web", &json!({}));
-    shop["metadata"]["annotations"] = json!({ "catamaran.dev/adopt-release": "web" });
-    stage.apply(&shop);
+    shop["metadata"]["finalizers"] = json!(["helm.sdk.operatorframework.io/uninstall-release"]);
+    let shop = stage.apply(&shop);
+    let status = json!({ "status": { "deployedRelease": { "name": "web" } } }).to_string();
+    let shops = stage.kind("shops");
+    let patch = ["patch", &shops, "web", "--subresource=status", "--type=merge", "-p", &status];
+    stage.kubectl(&patch);
+    let owner = json!({ "metadata": { "ownerReferences": [{
+        "apiVersion": shop["apiVersion"], "kind": "Shop", "name": "web",
+        "uid": shop["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    }] } })
+    .to_string();
+    stage.kubectl(&["patch", "secret", "sh.helm.release.v1.web.v1", "-p", &owner]);
+    stage.kubectl(&["patch", "configmap", "web", "-p", &owner]);
     assert_eq!(with_template(&stage, &all, 1), before);
     let more = "  more: '{{ randAlphaNum 24 }}'\n";
     let changed =
