@@ -61,8 +61,7 @@ impl EqualSet {
 
     fn hash(&self, ctx: &mut Ctx, value: &Value) -> Result<u64, FuncError> {
         let mut hasher = self.state.build_hasher();
-        let mut rest = Rest { values: HASHED, depth: HASHED_DEPTH };
-        deep_hash(ctx, value, &mut hasher, &mut rest)?;
+        deep_hash(ctx, value, &mut hasher, &mut HASHED.clone(), HASHED_DEPTH)?;
         Ok(hasher.finish())
     }
 }
@@ -71,23 +70,19 @@ impl EqualSet {
 const HASHED: usize = 1000;
 const HASHED_DEPTH: usize = 32;
 
-/// How much of a value still counts for its hash.
-struct Rest {
-    values: usize,
-    depth: usize,
-}
-
-/// Hashes a value: what is deeply equal has the same hash.
+/// Hashes a value: what is deeply equal has the same hash. `rest` and `depth` say how much of it still
+/// counts.
 fn deep_hash(
     ctx: &mut Ctx,
     value: &Value,
     hasher: &mut DefaultHasher,
-    rest: &mut Rest,
+    rest: &mut usize,
+    depth: usize,
 ) -> Result<(), FuncError> {
-    if rest.values == 0 || rest.depth == 0 {
+    if *rest == 0 || depth == 0 {
         return Ok(());
     }
-    rest.values -= 1;
+    *rest -= 1;
     ctx.meter.charge_steps(8)?;
     std::mem::discriminant(value).hash(hasher);
     match value {
@@ -108,25 +103,21 @@ fn deep_hash(
         Value::List(list) => {
             let items = &ctx.heap.list(*list).items;
             items.len().hash(hasher);
-            let items: Vec<_> = items.iter().take(rest.values).cloned().collect();
-            rest.depth -= 1;
+            let items: Vec<_> = items.iter().take(*rest).cloned().collect();
             for item in &items {
-                deep_hash(ctx, item, hasher, rest)?;
+                deep_hash(ctx, item, hasher, rest, depth - 1)?;
             }
-            rest.depth += 1;
         }
         Value::Map(map) => {
             let entries = &ctx.heap.map(*map).entries;
             entries.len().hash(hasher);
-            let entries = entries.iter().take(rest.values);
+            let entries = entries.iter().take(*rest);
             let entries: Vec<_> = entries.map(|(key, it)| (key.clone(), it.clone())).collect();
-            rest.depth -= 1;
             for (key, item) in &entries {
                 ctx.meter.charge_scan(key.len())?;
                 key.hash(hasher);
-                deep_hash(ctx, item, hasher, rest)?;
+                deep_hash(ctx, item, hasher, rest, depth - 1)?;
             }
-            rest.depth += 1;
         }
         // What they hold is compared.
         _ => {}

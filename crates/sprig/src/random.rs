@@ -173,21 +173,18 @@ pub(crate) fn begin(
     if ctx.extension::<Generator>().is_none() {
         ctx.extend(Generator::default());
     }
-    let mut ordinal = 0;
-    if let Some(generator) = ctx.extension_mut::<Generator>() {
-        let begun = generator.begun.entry(draw).or_default();
-        ordinal = *begun;
-        *begun += 1;
-    }
+    let Some(generator) = ctx.extension_mut::<Generator>() else {
+        return Ok(RandomCall::from_hash(call.finalize().into()));
+    };
+    let ordinal = generator.begun.entry(draw).or_default();
     call.update(ordinal.to_be_bytes());
     let call = RandomCall::from_hash(call.finalize().into());
-    if let Some(generator) = ctx.extension_mut::<Generator>() {
-        let key = generator.overrides.seed_of(call).map_or(draw, |seed| *seed.as_bytes());
-        let mut hash = Sha256::new_with_prefix(key);
-        hash.update(ordinal.to_be_bytes());
-        generator.random = Random { key: hash.finalize().into(), counter: 0 };
-        generator.drawn.get_or_insert_default();
-    }
+    let key = generator.overrides.seed_of(call).map_or(draw, |seed| *seed.as_bytes());
+    let mut hash = Sha256::new_with_prefix(key);
+    hash.update(ordinal.to_be_bytes());
+    *ordinal += 1;
+    generator.random = Random { key: hash.finalize().into(), counter: 0 };
+    generator.drawn.get_or_insert_default();
     Ok(call)
 }
 

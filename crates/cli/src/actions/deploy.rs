@@ -236,22 +236,26 @@ impl<'a> Deployment<'a> {
                 self.render(chart, config, &facts, (clock, random), out)
             };
             let mut rendered = render(clock, &none)?;
-            let mut drawn = false;
-            if let Some(newest) = history.newest() {
-                let kept = kept_random_texts(newest, &rendered, fresh_seed());
-                if !kept.is_empty() {
-                    rendered = render(clock, &kept)?;
-                }
-                // What still differs may be what the chart generates anew each time.
-                let other = render(another_time(clock), &kept)?;
-                drawn = is_same_but_generated(newest, &rendered, &other);
+            let newest = history.newest();
+            let kept = newest.map(|newest| kept_random_texts(newest, &rendered, fresh_seed()));
+            let kept = kept.unwrap_or_default();
+            if !kept.is_empty() {
+                rendered = render(clock, &kept)?;
             }
             let desired =
                 DesiredState::new(chart.chart(), config, &rendered, &facts).of_any_chart();
             let is_same = history.decide(&desired)? == Action::Resume;
+            // What still differs may be what the chart generates anew each time.
+            let drawn = match newest.filter(|_| !is_same) {
+                Some(newest) => {
+                    let other = render(another_time(clock), &kept)?;
+                    is_same_but_generated(newest, &rendered, &other)
+                }
+                None => false,
+            };
             if is_same || drawn {
                 eprintln!("going on with revision {}, which was begun earlier", facts.revision);
-                return Ok(DesiredRevision { facts, rendered, drawn: drawn && !is_same });
+                return Ok(DesiredRevision { facts, rendered, drawn });
             }
         }
         let facts = history.next_facts();

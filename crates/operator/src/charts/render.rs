@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::ChartController;
 use super::lookup::{self, LookupError, Reader};
-use crate::manager::queue::Key;
+use super::render_seed::RenderSeed;
 use crate::record_key::without_keys;
 
 /// The limit for rounds of lookups: in each round, a chart may look up what the last one found.
@@ -183,6 +183,11 @@ pub(super) struct RenderEntropy {
 }
 
 impl RenderEntropy {
+    /// The current time, and this seed.
+    pub fn of(seed: &RenderSeed) -> Self {
+        Self { clock: SystemTime::now(), seed: seed.bits, overrides: RandomOverrides::default() }
+    }
+
     /// The same, with random texts that stay.
     pub fn with_overrides(self, overrides: RandomOverrides) -> Self {
         Self { overrides, ..self }
@@ -197,17 +202,6 @@ impl RenderEntropy {
     /// The same at another time, and with another seed.
     pub fn of_another_seed(&self) -> Self {
         Self { seed: fresh_seed(), ..self.at_another_time() }
-    }
-}
-
-impl ChartController {
-    /// The time and seed for renderings of this resource.
-    pub(super) fn entropy(&self, key: &Key, rotation: &str) -> RenderEntropy {
-        RenderEntropy {
-            clock: SystemTime::now(),
-            seed: self.release_cache().seed(key, rotation).bits,
-            overrides: RandomOverrides::default(),
-        }
     }
 }
 

@@ -124,38 +124,33 @@ impl fmt::Display for Mark {
 }
 
 impl ChartController {
-    /// The seed of a resource, to be kept in the cluster from now on; says whether it is another one
-    /// than was in memory, so that what was rendered has to be rendered again.
+    /// Stores a seed in the cluster, for all later renderings; returns the one that the cluster has already,
+    /// if there is one.
     ///
-    /// Who may not keep it does without, with a line that names the right: another process of the
-    /// operator would draw anew at the next change of the values.
+    /// Without the right to do so, logs that once: another process of the operator would generate other
+    /// values at the next change.
     pub(super) async fn keep_seed(
         &self,
         key: &Key,
         resource: &DynamicObject,
         site: &ReleaseKey,
-        rotation: &str,
-    ) -> Result<bool, ApplyError> {
-        let now = self.release_cache().seed(key, rotation);
-        if now.kept {
-            return Ok(false);
+        seed: RenderSeed,
+    ) -> Result<RenderSeed, ApplyError> {
+        if seed.kept {
+            return Ok(seed);
         }
-        match self.kept_seed(resource, site, &now).await {
-            Ok(kept) => {
-                let is_another = kept.bits != now.bits;
-                self.release_cache().put_seed(key, kept);
-                Ok(is_another)
-            }
+        let kept = match self.kept_seed(resource, site, &seed).await {
             Err(error)
                 if error.kind.is_forbidden() && self.missing_permissions.is_missing(KEEP) =>
             {
-                let so = format!("what templates draw is not kept ({error})");
-                self.missing_permissions.warn_once(KEEP, &so);
-                self.release_cache().put_seed(key, RenderSeed { kept: true, ..now });
-                Ok(false)
+                let effect = format!("what templates draw is not kept ({error})");
+                self.missing_permissions.warn_once(KEEP, &effect);
+                RenderSeed { kept: true, ..seed }
             }
-            Err(error) => Err(error),
-        }
+            kept => kept?,
+        };
+        self.release_cache().put_seed(key, kept.clone());
+        Ok(kept)
     }
 
     /// The seed that is in the cluster, or else the given one, which is there then.

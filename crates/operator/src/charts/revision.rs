@@ -41,22 +41,23 @@ impl ChartController {
         history: &History,
         facts: &ReleaseFacts,
     ) -> Result<(Rendered, RenderEntropy), Interruption> {
-        let rotation = work.reconcile_options.rotation.clone();
-        let entropy = self.entropy(work.key, &rotation);
+        let cached = self.release_cache().seed(work.key, &work.reconcile_options.rotation);
+        let bits = cached.bits;
+        let mut entropy = RenderEntropy::of(&cached);
         let mut rendered = self.rendered(work, facts, &entropy).await?;
         let Some(mut drawn) = rendered.drawn else { return Ok((rendered, entropy)) };
-        let kept = self.keep_seed(work.key, &work.resource, &work.site, &rotation).await;
-        let is_another = kept.map_err(|error| Interruption::Failed {
+        let seed = self.keep_seed(work.key, &work.resource, &work.site, cached).await;
+        let seed = seed.map_err(|error| Interruption::Failed {
             failure: FailureCondition::Irreconcilable(reasons::RECONCILE_ERROR),
             message: error.to_string(),
             transient: true,
         })?;
-        let mut entropy = self.entropy(work.key, &rotation);
-        if is_another {
+        if seed.bits != bits {
+            entropy = RenderEntropy::of(&seed);
             rendered = self.rendered(work, facts, &entropy).await?;
             drawn = rendered.drawn.unwrap_or(drawn);
         }
-        let mark = Mark::new(&self.release_cache().seed(work.key, &rotation), drawn);
+        let mark = Mark::new(&seed, drawn);
         if let Some(newest) = history.newest()
             && Mark::of(newest).is_none_or(|newest| newest.is_of_rotation(&mark))
         {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::annotations::ReconcileOptions;
 use super::reconcile::{Interruption, StatusTarget, write_status};
 use super::release_key::ReleaseKey;
-use super::render::RenderFailure;
+use super::render::{RenderEntropy, RenderFailure};
 use super::status::{self, FailureCondition};
 use super::wait::WaitCondition;
 use super::{Action, ChartController, Context, finalizer};
@@ -250,7 +250,8 @@ impl ChartController {
     ) -> Result<Option<RenderedNow>, ReleaseError> {
         let Ok(values) = self.values(ctx).await else { return Ok(None) };
         let (config, rotation) = (Arc::new(values), ReconcileOptions::of(ctx).rotation);
-        match self.render(&config, &facts, self.entropy(key, &rotation)).await {
+        let entropy = RenderEntropy::of(&self.release_cache().seed(key, &rotation));
+        match self.render(&config, &facts, entropy).await {
             Ok(rendered) => Ok(Some(RenderedNow { config, facts, rendered })),
             Err(RenderFailure::Discovery(source)) => {
                 let object = self.gvk.kind.clone();

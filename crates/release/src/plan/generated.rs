@@ -16,11 +16,10 @@ use catamaran_chart::manifest::parse_objects;
 use catamaran_chart::{
     RandomCall, RandomOverride, RandomOverrides, RandomSeed, RandomText, Rendered,
 };
-use catamaran_cluster::apply::metadata_str;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::objects::normalised;
+use crate::objects::{ObjectId, id_of, normalised, parse_manifest};
 use crate::record::Release;
 
 /// A year, a month, a day, an hour, a minute and a second, and more than a whole number of weeks.
@@ -44,9 +43,12 @@ pub fn kept_random_texts(
     rendered: &Rendered,
     fresh: RandomSeed,
 ) -> RandomOverrides {
+    let (old, new) = (record_texts(record), rendered_texts(rendered));
+    if rendered.random_texts.is_empty() || old == new {
+        return RandomOverrides::default();
+    }
     let finder = Finder::new(&rendered.random_texts);
-    let old = objects_of(&record.namespace, &record_texts(record));
-    let new = objects_of(&record.namespace, &rendered_texts(rendered));
+    let (old, new) = (objects_of(&record.namespace, &old), objects_of(&record.namespace, &new));
     let mut kept: BTreeMap<RandomCall, String> = BTreeMap::new();
     for (who, new) in &new {
         let Some(old) = old.get(who) else { continue };
@@ -104,44 +106,36 @@ pub fn is_same_but_generated(record: &Release, one: &Rendered, other: &Rendered)
     })
 }
 
-/// The texts of the manifest and of the hooks, in an order that both generations of Helm have.
+/// The texts of a record's manifest and hooks, in an order that both generations of Helm have.
 fn record_texts(record: &Release) -> Vec<Cow<'_, str>> {
-    let mut hooks: Vec<_> = record.hooks.iter().collect();
-    hooks.sort_by(|a, b| (&a.path, &a.kind).cmp(&(&b.path, &b.kind)));
-    let hooks = hooks.into_iter().map(|hook| Cow::Borrowed(hook.manifest.as_str()));
-    [Cow::Borrowed(record.manifest.as_str())].into_iter().chain(hooks).collect()
+    let hooks = record.hooks.iter().map(|hook| ((&*hook.path, &*hook.kind), &*hook.manifest));
+    texts(Cow::Borrowed(&record.manifest), hooks.collect())
 }
 
+/// The same of a rendering.
 fn rendered_texts(rendered: &Rendered) -> Vec<Cow<'_, str>> {
-    let mut hooks: Vec<_> = rendered.hooks.iter().collect();
-    hooks.sort_by(|a, b| (&a.path, &a.kind).cmp(&(&b.path, &b.kind)));
-    let hooks = hooks.into_iter().map(|hook| Cow::Borrowed(hook.manifest.as_str()));
-    [Cow::Owned(rendered.manifest_text())].into_iter().chain(hooks).collect()
+    let hooks = rendered.hooks.iter().map(|hook| ((&*hook.path, &*hook.kind), &*hook.manifest));
+    texts(Cow::Owned(rendered.manifest_text()), hooks.collect())
 }
 
-/// A manifest's object: whether it is a hook's, API group, kind, namespace and name.
-type Who = (bool, String, String, String, String);
+fn texts<'a>(manifest: Cow<'a, str>, mut hooks: Vec<((&str, &str), &'a str)>) -> Vec<Cow<'a, str>> {
+    hooks.sort_by_key(|(order, _)| *order);
+    let hooks = hooks.into_iter().map(|(_, manifest)| Cow::Borrowed(manifest));
+    [manifest].into_iter().chain(hooks).collect()
+}
 
-/// The objects of a manifest and of hooks. Texts that cannot be read have none.
-fn objects_of(namespace: &str, texts: &[Cow<'_, str>]) -> BTreeMap<Who, Value> {
-    let mut objects = BTreeMap::new();
-    for (index, text) in texts.iter().enumerate() {
-        for object in parse_objects(text).unwrap_or_default() {
-            let field = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-            let group = field("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-            let own = metadata_str(&object, "namespace");
-            let namespace = if own.is_empty() { namespace } else { own };
-            let who = (
-                index > 0,
-                group.to_owned(),
-                field("kind").to_owned(),
-                namespace.to_owned(),
-                metadata_str(&object, "name").to_owned(),
-            );
-            objects.insert(who, object);
-        }
-    }
-    objects
+/// The objects of a manifest and of hooks, and whether each is a hook's. Texts that cannot be read have
+/// none.
+fn objects_of(namespace: &str, texts: &[Cow<'_, str>]) -> BTreeMap<(bool, ObjectId), Value> {
+    let objects = texts.iter().enumerate().flat_map(|(index, text)| {
+        let objects = parse_manifest(text).unwrap_or_default().into_iter();
+        objects.map(move |raw| {
+            // The scope of the kind is the same on both sides, whichever it is.
+            let id = id_of(&raw.object, &raw.gvk, true, namespace);
+            ((index > 0, id), raw.object)
+        })
+    });
+    objects.collect()
 }
 
 /// Visits the texts and numbers that are at the same place of both. Items of lists are the same if they
