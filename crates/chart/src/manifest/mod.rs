@@ -18,7 +18,7 @@ pub(crate) use known::KnownHeads;
 pub use post_render::{PostRender, PostRenderers};
 pub use split::split;
 
-use crate::notice::Warning;
+use crate::log_line::LogLine;
 use crate::{Crd, ManifestError, Profile, gojson, share};
 use hooks::Role;
 
@@ -170,7 +170,7 @@ impl Rendered {
             Role::Hook(hook) => self.hooks.push(*hook),
             Role::Unknown(events) => {
                 let old = format!("info: skipping unknown hook: {events:?}");
-                let notice = Warning {
+                let notice = LogLine {
                     level: "INFO",
                     message: "skipping unknown hooks",
                     attributes: &[("hookTypes", &events)],

@@ -9,8 +9,8 @@ use super::cache::Cache;
 use super::functions::{LOOKUP, State, without_no_value};
 use super::templates::{Ahead, Source, Templates};
 use super::{RenderInput, Trace, data, errors, hbs, objects};
+use crate::log_line::LogLine;
 use crate::manifest::KnownHeads;
-use crate::notice::Warning;
 use crate::values::{self, ChartData, Node, Prepared, Wanted};
 use crate::{Chart, Crd, ManifestError, PostRenderers, Profile, RenderError, Rendered, gojson};
 
@@ -82,7 +82,7 @@ pub(super) fn warnings(chart: &Chart, cache: &Cache, input: &RenderInput<'_>) ->
         let attributes = &[("error", why)];
         let message = values::DEPENDENCIES_FAILED;
         warnings
-            .push(Warning { level: "ERROR", message, attributes, helm3: ("", "") }.line(profile));
+            .push(LogLine { level: "ERROR", message, attributes, helm3: ("", "") }.line(profile));
     }
     warnings
 }

@@ -12,7 +12,7 @@ use memchr::memmem::Finder;
 use super::templates::Templates;
 use super::{LookupKey, Lookups};
 use crate::Profile;
-use crate::notice::Warning;
+use crate::log_line::LogLine;
 
 /// How often one name may be included inside itself, as in Helm.
 const MAX_INCLUDES: usize = 1000;
@@ -321,7 +321,7 @@ fn refused(ctx: &mut Ctx, what: &str, message: &Str) -> Result<Value, FuncError>
             };
             let old = format!("[INFO] {old}: {message}");
             let attributes = &[("message", &*message)];
-            let notice = Warning { level, message: what, attributes, helm3: (place, &old) };
+            let notice = LogLine { level, message: what, attributes, helm3: (place, &old) };
             state.notes.push(notice.line(state.lint.unwrap_or_default()));
             Ok(Value::String(Str::default()))
         }

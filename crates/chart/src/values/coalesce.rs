@@ -11,7 +11,7 @@ use super::guard::Guard;
 use super::tables::entries;
 use super::tree::Node;
 use crate::Profile;
-use crate::notice::Warning;
+use crate::log_line::LogLine;
 
 const GLOBAL: &str = "global";
 
@@ -266,7 +266,7 @@ impl Coalescer<'_> {
     /// `line` is where Helm 3 writes it.
     fn warn(&mut self, line: u32, text: &str) {
         let helm3 = format!("coalesce.go:{line}");
-        self.notice(&Warning {
+        self.notice(&LogLine {
             level: "INFO",
             message: text,
             attributes: &[],
@@ -274,7 +274,7 @@ impl Coalescer<'_> {
         });
     }
 
-    pub(crate) fn notice(&mut self, notice: &Warning<'_>) {
+    pub(crate) fn notice(&mut self, notice: &LogLine<'_>) {
         self.warnings.push(notice.line(self.profile));
     }
 }

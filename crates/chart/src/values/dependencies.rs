@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::coalesce::{Coalescer, Mismatch};
 use super::tables::{table_at, value_at};
 use super::tree::Node;
-use crate::notice::Warning;
+use crate::log_line::LogLine;
 use crate::{Dependency, Profile};
 
 impl Coalescer<'_> {
@@ -58,7 +58,7 @@ impl Coalescer<'_> {
                     let old = format!(
                         "Warning: Condition path '{condition}' for chart {chart} returned non-bool value"
                     );
-                    self.notice(&Warning {
+                    self.notice(&LogLine {
                         level: "WARN",
                         message: "returned non-bool value",
                         attributes: &[("path", condition), ("chart", chart)],
@@ -113,7 +113,7 @@ impl Coalescer<'_> {
         let part = path.get(..end).unwrap_or_default().rsplit('.').next().unwrap_or_default();
         let error = format!("{part:?} is not a table");
         if import.is_string() {
-            self.notice(&Warning {
+            self.notice(&LogLine {
                 level: "WARN",
                 message: "ImportValues missing table",
                 attributes: &[("error", &error)],
@@ -124,7 +124,7 @@ impl Coalescer<'_> {
             });
         } else {
             let old = format!("Warning: ImportValues missing table from chart {chart}: {error}");
-            self.notice(&Warning {
+            self.notice(&LogLine {
                 level: "WARN",
                 message: "ImportValues missing table from chart",
                 attributes: &[("chart", chart), ("error", &error)],

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A reconcile that waits for less than this never counts as hanging.
+/// A reconcile that waits for this long always counts as hanging.
 const MOST: Duration = Duration::from_secs(5);
 /// What holds before any reconcile has gone well; half of it after each that hung, and so on.
 const UNKNOWN: Duration = Duration::from_secs(2);

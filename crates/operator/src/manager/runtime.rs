@@ -168,7 +168,7 @@ impl ManagerRuntime {
                 tokio::select! {
                     leadership = Leadership::acquire(client, lease_config, &self.fence, self.metrics.clone()) => Some(leadership),
                     () = signals.next() => {
-                        self.stop_feeds().await;
+                        self.stop_reflectors().await;
                         return Ok(());
                     }
                 }
@@ -209,7 +209,7 @@ impl ManagerRuntime {
                 Some(leadership) if all => leadership.release().await,
                 _ => {}
             }
-            self.stop_feeds().await;
+            self.stop_reflectors().await;
         };
         tokio::select! {
             () = end => Ok(()),
@@ -256,7 +256,7 @@ impl ManagerRuntime {
         Arc::new(move || dispatch.stuck().map_or(Ok(()), Err))
     }
 
-    async fn stop_feeds(&self) {
+    async fn stop_reflectors(&self) {
         self.reflectors.stop.cancel();
         self.reflectors.tasks.close();
         self.reflectors.tasks.wait().await;

@@ -5,7 +5,7 @@ use crate::Profile;
 /// A line of Helm's log: since Helm 4 with a level and attributes, before with the line of Helm's
 /// own source that wrote it.
 #[derive(Debug)]
-pub(crate) struct Warning<'a> {
+pub(crate) struct LogLine<'a> {
     pub(crate) level: &'a str,
     pub(crate) message: &'a str,
     pub(crate) attributes: &'a [(&'a str, &'a str)],
@@ -13,7 +13,7 @@ pub(crate) struct Warning<'a> {
     pub(crate) helm3: (&'a str, &'a str),
 }
 
-impl Warning<'_> {
+impl LogLine<'_> {
     pub(crate) fn line(&self, profile: Profile) -> String {
         if profile == Profile::Helm318 {
             let (place, text) = self.helm3;
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_each_helm() {
-        let notice = Warning {
+        let notice = LogLine {
             level: "WARN",
             message: "missing required value",
             attributes: &[("message", "give \"a\""), ("chart", "x")],
@@ -61,7 +61,7 @@ mod tests {
             notice.line(Profile::Helm318),
             r#"engine.go:206: [INFO] Missing required value: give "a""#
         );
-        let notice = Warning { helm3: ("engine.go:227", "[INFO] Fail: no\n\n"), ..notice };
+        let notice = LogLine { helm3: ("engine.go:227", "[INFO] Fail: no\n\n"), ..notice };
         assert_eq!(notice.line(Profile::Helm318), "engine.go:227: [INFO] Fail: no\n");
     }
 }
